@@ -3,6 +3,9 @@
 add_library(rankcast_flags INTERFACE)
 target_compile_options(rankcast_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(rankcast_flags INTERFACE -Wthread-safety)
+endif()
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   target_compile_options(rankcast_flags INTERFACE -march=x86-64-v3)
 endif()
