@@ -1,0 +1,256 @@
+// What a user submits: a program, the arguments it is given, and the tasks that its orchestration function makes.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+#include "rankcast/api.h"
+#include "rankcast/dtype.h"
+#include "rankcast/shape.h"
+#include "rankcast/tensor.h"
+
+namespace rankcast {
+
+class Orchestrator;
+
+/// A scalar as kernels see it: a 64-bit integer or a double.
+class Scalar {
+ public:
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Scalar(T value) noexcept : value_(static_cast<std::int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
+  template <std::floating_point T>
+  Scalar(T value) noexcept : value_(static_cast<double>(value)) {}  // NOLINT(google-explicit-constructor)
+
+  bool is_integer() const noexcept { return std::holds_alternative<std::int64_t>(value_); }
+  /// The value, converted when it is of the other kind.
+  std::int64_t as_i64() const noexcept {
+    return is_integer() ? *std::get_if<std::int64_t>(&value_)
+                        : static_cast<std::int64_t>(*std::get_if<double>(&value_));
+  }
+  double as_f64() const noexcept {
+    return is_integer() ? static_cast<double>(*std::get_if<std::int64_t>(&value_)) : *std::get_if<double>(&value_);
+  }
+
+ private:
+  std::variant<std::int64_t, double> value_;
+};
+
+/// One argument of a submit: a device tensor, a stacked device tensor, or a scalar. Nothing else converts to it, bool
+/// and pointers least of all. Holds a copy of the handle.
+class RANKCAST_API Argument {
+ public:
+  Argument(const DeviceTensor& tensor) : value_(tensor) {}          // NOLINT(google-explicit-constructor)
+  Argument(const StackedDeviceTensor& tensor) : value_(tensor) {}   // NOLINT(google-explicit-constructor)
+  template <class T>
+    requires((std::integral<T> && !std::same_as<T, bool>) || std::floating_point<T> || std::same_as<T, Scalar>)
+  Argument(T value) : value_(Scalar(value)) {}  // NOLINT(google-explicit-constructor)
+
+  const std::variant<DeviceTensor, StackedDeviceTensor, Scalar>& value() const noexcept { return value_; }
+
+ private:
+  std::variant<DeviceTensor, StackedDeviceTensor, Scalar> value_;
+};
+
+/// How a task touches an argument. `no_dep` is left out of ordering, never out of the checks.
+enum class Tag : std::uint8_t { in = 1, out = 2, inout = 3, no_dep = 4 };
+
+namespace detail {
+
+enum class ArgumentKind : std::uint8_t { device, stacked, scalar };
+
+/// One argument of a submit, looked up once and then referred to by every task that names it.
+struct ArgumentEntry {
+  const Shard* shards = nullptr;                // stacked: one a shard; device: one
+  const std::int32_t* shard_of_rank = nullptr;  // stacked only
+  std::uint32_t shard_count = 0;
+  std::uint32_t rank_count = 0;  // length of shard_of_rank
+  std::uint64_t offset_bytes = 0;
+  const Layout* layout = nullptr;
+  std::uint32_t layout_index = 0;  // in the layouts of this run's frames
+  std::uint32_t layout_id = 0;     // among the layouts that the submitting context remembers
+  ArgumentKind kind = ArgumentKind::scalar;
+  const Scalar* scalar = nullptr;
+};
+
+/// One argument of a task as `TaskArgs` keeps it: a reference (entry and shard) or, with no entry, the index of a
+/// tensor that the program itself holds.
+struct TaskArgument {
+  const ArgumentEntry* entry;
+  std::int32_t shard;
+  Tag tag;
+};
+
+struct TaskArgsStorage;
+class OrchestratorImpl;
+
+}  // namespace detail
+
+/// Refers to an argument of the submit at hand, or to one shard of it. Valid while the orchestration function runs.
+class RANKCAST_API ArgumentRef {
+ public:
+  explicit ArgumentRef(const detail::ArgumentEntry* entry, std::int32_t shard = kWhole) noexcept
+      : entry_(entry), shard_(shard) {}
+
+  /// The shard of a stacked argument that lives on `rank`. Throws `Error(wrong_rank)` when there is none and
+  /// `Error(invalid_argument)` when the argument is not stacked.
+  ArgumentRef shard_on(int rank) const {
+    if (static_cast<std::uint32_t>(rank) < entry_->rank_count) [[likely]] {
+      const std::int32_t shard = entry_->shard_of_rank[rank];
+      if (shard >= 0 && shard_ == kWhole) [[likely]] {
+        return ArgumentRef(entry_, shard);
+      }
+    }
+    fail_shard_on(rank);
+  }
+
+  /// Shard number `shard` of a stacked argument. Throws `Error(invalid_argument)` when there is none.
+  ArgumentRef operator[](int shard) const;
+
+  /// Number of shards; 1 for a device tensor, 0 for a scalar.
+  int shard_count() const noexcept { return static_cast<int>(entry_->shard_count); }
+  /// The rank that holds the tensor or shard. Throws `Error(invalid_argument)` for a whole stack or a scalar.
+  int rank() const;
+  /// Throws `Error(invalid_argument)` for a scalar.
+  DType dtype() const;
+  /// Of the tensor or shard; `[B, tail...]` for a whole stack. Throws `Error(invalid_argument)` for a scalar.
+  Shape shape() const;
+  /// The value of a scalar argument. Throws `Error(invalid_argument)` for a tensor.
+  Scalar scalar() const;
+
+ private:
+  friend class TaskArgs;
+  static constexpr std::int32_t kWhole = -1;
+
+  [[noreturn]] void fail_shard_on(int rank) const;
+
+  const detail::ArgumentEntry* entry_;
+  std::int32_t shard_;
+};
+
+/// The arguments of the submit at hand, in the order in which they were given.
+class RANKCAST_API Arguments {
+ public:
+  Arguments(const detail::ArgumentEntry* entries, std::size_t size) noexcept : entries_(entries), size_(size) {}
+
+  std::size_t size() const noexcept { return size_; }
+  /// Throws `Error(invalid_argument)` for an index out of range.
+  ArgumentRef operator[](std::size_t index) const {
+    if (index >= size_) [[unlikely]] {
+      fail_index(index);
+    }
+    return ArgumentRef(entries_ + index);
+  }
+
+ private:
+  [[noreturn]] void fail_index(std::size_t index) const;
+
+  const detail::ArgumentEntry* entries_;
+  std::size_t size_;
+};
+
+/// The arguments of one task: tensors with their tags, in the order that the kernel documents, then scalars.
+///
+/// Takes its memory from an arena that the thread keeps between submits: building one allocates nothing once it has
+/// grown. Calls chain: `TaskArgs{}.in(a).in(b).out(c)`.
+class RANKCAST_API TaskArgs {
+ public:
+  TaskArgs();
+  ~TaskArgs();
+  TaskArgs(TaskArgs&& other) noexcept;
+  TaskArgs& operator=(TaskArgs&& other) noexcept;
+  TaskArgs(const TaskArgs&) = delete;
+  TaskArgs& operator=(const TaskArgs&) = delete;
+
+  TaskArgs& in(const ArgumentRef& argument) { return add(argument, Tag::in); }
+  TaskArgs& out(const ArgumentRef& argument) { return add(argument, Tag::out); }
+  TaskArgs& inout(const ArgumentRef& argument) { return add(argument, Tag::inout); }
+  TaskArgs& no_dep(const ArgumentRef& argument) { return add(argument, Tag::no_dep); }
+
+  /// Tensors that the program holds itself instead of being given them.
+  TaskArgs& in(const DeviceTensor& tensor) { return add(tensor, Tag::in); }
+  TaskArgs& out(const DeviceTensor& tensor) { return add(tensor, Tag::out); }
+  TaskArgs& inout(const DeviceTensor& tensor) { return add(tensor, Tag::inout); }
+  TaskArgs& no_dep(const DeviceTensor& tensor) { return add(tensor, Tag::no_dep); }
+
+  /// A scalar of the kernel.
+  TaskArgs& scalar(Scalar value);
+
+  std::size_t tensor_count() const noexcept { return size_; }
+
+ private:
+  friend class detail::OrchestratorImpl;
+
+  TaskArgs& add(const ArgumentRef& argument, Tag tag) {
+    if (size_ == capacity_) [[unlikely]] {
+      grow();
+    }
+    arguments_[size_++] = {argument.entry_, argument.shard_, tag};
+    return *this;
+  }
+  TaskArgs& add(const DeviceTensor& tensor, Tag tag);
+  void grow();
+
+  detail::TaskArgument* arguments_ = nullptr;  // in storage_
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+  std::unique_ptr<detail::TaskArgsStorage> storage_;
+};
+
+/// A task that was submitted, within the orchestration function that submitted it.
+class Task {
+ public:
+  explicit Task(std::uint32_t index) noexcept : index_(index) {}
+  /// Its number in the run, from 0 in the order of submission.
+  std::uint32_t index() const noexcept { return index_; }
+
+ private:
+  std::uint32_t index_;
+};
+
+/// What an orchestration function is given: it submits tasks to ranks. Nothing starts before the function has returned
+/// and every task has passed its checks. Used by the calling thread alone, valid while the function runs.
+class RANKCAST_API Orchestrator {
+ public:
+  explicit Orchestrator(detail::OrchestratorImpl& impl) noexcept : impl_(impl) {}
+  Orchestrator(const Orchestrator&) = delete;
+  Orchestrator& operator=(const Orchestrator&) = delete;
+
+  int world_size() const noexcept;
+
+  /// Adds one launch of `kernel` on `rank`. Tasks of one rank run in the order of submission.
+  ///
+  /// Throws `Error` naming the argument, the task and the rank: `invalid_argument` for a kernel nobody has, a rank out
+  /// of range, an empty tensor, a whole stack, a scalar in a tensor's place, or arguments that the kernel's check
+  /// refuses; `stale_tensor`, `foreign_tensor`, `wrong_rank` for a tensor that this task may not use. The run is then
+  /// refused as a whole, also when the orchestration function swallows the exception.
+  Task submit(std::string_view kernel, int rank, const TaskArgs& arguments);
+
+ private:
+  detail::OrchestratorImpl& impl_;  // borrowed from the submit, outlived because it is valid in the function only
+};
+
+/// A name and an orchestration function. It never leaves the host. Copyable; several threads may submit one at once,
+/// and then the function must be thread-safe.
+class RANKCAST_API Program {
+ public:
+  using Function = std::function<void(Orchestrator&, const Arguments&)>;
+
+  /// Throws `Error(invalid_argument)` for an empty function.
+  Program(std::string name, Function function);
+
+  const std::string& name() const noexcept { return name_; }
+  const Function& function() const noexcept { return function_; }
+
+ private:
+  std::string name_;
+  Function function_;
+};
+
+}  // namespace rankcast
