@@ -3,9 +3,9 @@
 #pragma once
 
 #include <fmt/core.h>
+#include <tl/expected.hpp>
 
 #include <string>
-#include <tl/expected.hpp>
 #include <type_traits>
 #include <utility>
 
