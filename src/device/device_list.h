@@ -43,8 +43,8 @@ struct DeviceSpec {
 
 /// The devices in the order of the list, 1 to `kMaxDevices` of them, no two of the same kind and
 /// ordinal. Fails with `invalid_argument`: the list, the column of the fault (from 1), what was
-/// found there and what is accepted. Any thread; never allocates more than the list is long or
-/// `kMaxDevices` devices take.
+/// found there and what is accepted; also for a list of more than 65,536 characters. Any thread;
+/// nothing is made of a range before its length was checked.
 base::Result<std::vector<DeviceSpec>> parse_device_list(std::string_view list);
 
 }  // namespace rankcast::device

@@ -1,7 +1,8 @@
 // Layouts: dtype, shape and strides of one tensor as one plain value that crosses links
 // (`detail::Layout`).
 //
-// Pure functions; any thread. None allocates but `describe`, and those that throw say so.
+// Pure functions; any thread. None allocates but `describe`, and those that throw say so. All but
+// `is_valid` expect a valid layout, or that of an empty handle (no dims).
 #pragma once
 
 #include <cstdint>
