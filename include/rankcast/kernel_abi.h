@@ -124,9 +124,9 @@ typedef struct {
   const char* library_version; /* for messages; static */
 } rankcast_kernel_table;
 
-/* The symbol that a library defines (extern "C", default visibility). */
+/* The symbol that a library defines; exported also from one that is built with hidden visibility. */
 #define RANKCAST_KERNELS_SYMBOL "rankcast_kernels"
-extern const rankcast_kernel_table rankcast_kernels;
+__attribute__((visibility("default"))) extern const rankcast_kernel_table rankcast_kernels;
 
 #ifdef __cplusplus
 }
