@@ -32,8 +32,11 @@ can_be_root() {
   sudo -n true 2>/dev/null || { [[ -t 0 ]] && sudo -v; }
 }
 
+# Of today, and read after the last change of where packages come from.
 lists_are_fresh() {
-  [[ -n $(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -mtime -1 -print -quit 2>/dev/null) ]]
+  local list
+  list=$(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -mtime -1 -print -quit 2>/dev/null)
+  [[ -n $list && -z $(find /etc/apt/sources.list /etc/apt/sources.list.d -newer "$list" -print -quit 2>/dev/null) ]]
 }
 
 update_lists() { as_root apt-get "${apt_options[@]}" update -q; }
