@@ -31,7 +31,7 @@ constexpr bool is_value(char c) {
 }
 
 // Quoted for a message: one line of printable characters.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kShown = 120;
   std::string shown = "\"";
   for (const char c : text.substr(0, kShown)) {
@@ -82,7 +82,7 @@ class Parser {
       kind_ = word();
       if (at_end() || peek() != ':') {
         return failure(at_, fmt::format("expected ':' and a number after the kind {}, {}",
-                                        quoted(kind_), found()));
+                                        in_quotes(kind_), found()));
       }
       ++at_;
     }
@@ -106,7 +106,8 @@ class Parser {
         if (!made) return std::move(made).error();
         const auto same_key = [&made](const DeviceOption& other) { return other.key == made->key; };
         if (std::any_of(options.begin(), options.end(), same_key)) {
-          return failure(option_at, fmt::format("the option {} is given twice", quoted(made->key)));
+          return failure(option_at,
+                         fmt::format("the option {} is given twice", in_quotes(made->key)));
         }
         options.push_back(*std::move(made));
       } while (!at_end() && peek() == '&');
@@ -144,7 +145,7 @@ class Parser {
     const auto [end, code] = std::from_chars(list_.data() + begin, list_.data() + at_, number);
     if (code != std::errc{}) {
       return fail(begin, fmt::format("the number {} is larger than {}",
-                                     quoted(list_.substr(begin, at_ - begin)), kMaxOrdinal));
+                                     in_quotes(list_.substr(begin, at_ - begin)), kMaxOrdinal));
     }
     return number;
   }
@@ -156,13 +157,13 @@ class Parser {
     DeviceOption made{.key = word(), .value = {}};
     if (at_end() || peek() != '=') {
       return fail(at_, fmt::format("expected '=' and a value after the option {}, {}",
-                                   quoted(made.key), found()));
+                                   in_quotes(made.key), found()));
     }
     const std::size_t value_at = ++at_;
     while (!at_end() && is_value(peek())) ++at_;
     if (at_ == value_at) {
-      return fail(at_,
-                  fmt::format("expected a value for the option {}, {}", quoted(made.key), found()));
+      return fail(
+          at_, fmt::format("expected a value for the option {}, {}", in_quotes(made.key), found()));
     }
     made.value = list_.substr(value_at, at_ - value_at);
     return made;
@@ -181,7 +182,7 @@ class Parser {
   }
 
   std::string found() const {
-    return at_end() ? "found the end" : "found " + quoted(list_.substr(at_, 1));
+    return at_end() ? "found the end" : "found " + in_quotes(list_.substr(at_, 1));
   }
 
   base::Status failure(std::size_t at, std::string_view what) const {
@@ -189,7 +190,7 @@ class Parser {
     const std::size_t from = list_.size() > 100 && at > 60 ? at - 60 : 0;
     return base::failure(ErrorCode::invalid_argument,
                          "device list {}{}, column {}: {}; accepted are {}", from > 0 ? "..." : "",
-                         quoted(list_.substr(from)), at + 1, what, kAccepted);
+                         in_quotes(list_.substr(from)), at + 1, what, kAccepted);
   }
   tl::unexpected<base::Status> fail(std::size_t at, std::string_view what) const {
     return tl::unexpected(failure(at, what));
