@@ -88,7 +88,9 @@ class _Known:
         if "/" not in name and "." not in name:
             return name in self._words or (self._root / name).exists()
         starts = (self._root, self._root / document.parent, self._root / "include", self._root / "src")
-        return any(next(start.glob(name.rstrip("/")), None) is not None for start in starts if start.is_dir())
+        # A name in capitals stands for any: `build/PRESET`, `tests/FOLDER/NAME_test.py`.
+        pattern = re.sub(r"(?<![A-Za-z])[A-Z]{3,}(?![A-Za-z])", "*", name.rstrip("/")) if "/" in name else name
+        return any(next(start.glob(pattern), None) is not None for start in starts if start.is_dir())
 
 
 if __name__ == "__main__":

@@ -39,6 +39,10 @@ class CheckDocNamesTest(PlantedTreeTest):
     def test_missing_command(self):
         self.assert_found(self.report("`./develop test`"), "develop")
 
+    def test_capitals_stand_for_any_name(self):
+        self.assert_clean(self.report("`src/mesh/NAME.cc`, `src/FOLDER/mesh.cc`"))
+        self.assert_found(self.report("`src/mesh/NAME.py`"), "NAME.py")
+
     def test_fenced_blocks_are_not_read(self):
         self.assert_clean(self.report("```\n`Mesh::vanish()`\n```\n"))
 
