@@ -1,0 +1,392 @@
+// The one suite for devices: every kind that is registered runs it, with each of its sets of
+// options. A kind that this machine lacks skips with its reason; a kind that is there must pass.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "device/bell.h"
+#include "device/device.h"
+
+namespace rankcast::device {
+namespace {
+
+using ::testing::HasSubstr;
+using State = Signal::State;
+
+/// Each kind as it is without options, and the sets of options that change what it does.
+std::vector<std::string> all_cases() {
+  std::vector<std::string> cases;
+  for (const DeviceKind& kind : device_kinds()) cases.push_back(std::string(kind.name) + ":0");
+  for (const char* more : {"cpu:63", "null:0?delay_us=0", "null:0?delay_us=1", "null:7?delay_us=50",
+                           "null:0?delay_us=2000"}) {
+    cases.emplace_back(more);
+  }
+  return cases;
+}
+
+/// A kernel call with a log that the kernel appends its scalar to.
+struct Log {
+  std::vector<std::int64_t> values;
+};
+
+int append_run(const rankcast_kernel_context* /*context*/, void* state, const rankcast_call* call,
+               rankcast_failure* /*failure*/) {
+  static_cast<Log*>(state)->values.push_back(call->scalars[0].value.i64);
+  return RANKCAST_OK;
+}
+
+/// Adds its scalar to each of the bytes of its one tensor.
+int add_run(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankcast_call* call,
+            rankcast_failure* /*failure*/) {
+  auto* bytes = static_cast<std::uint8_t*>(call->tensors[0].data);
+  for (std::int64_t i = 0; i < call->tensors[0].shape[0]; ++i) {
+    bytes[i] = static_cast<std::uint8_t>(bytes[i] + call->scalars[0].value.i64);
+  }
+  return RANKCAST_OK;
+}
+
+/// Fails in the way that its state says.
+struct Fault {
+  int status = RANKCAST_FAILED;
+  std::int32_t argument = -1;
+  std::string text;
+};
+
+int fault_run(const rankcast_kernel_context* /*context*/, void* state,
+              const rankcast_call* /*call*/, rankcast_failure* failure) {
+  const auto& fault = *static_cast<const Fault*>(state);
+  failure->argument = fault.argument;
+  // Not terminated when it is too long: a stranger's kernel may do that.
+  std::memcpy(failure->text, fault.text.c_str(),
+              std::min(fault.text.size() + 1, sizeof(failure->text)));
+  return fault.status;
+}
+
+rankcast_kernel kernel_of(decltype(rankcast_kernel::run) run) {
+  rankcast_kernel kernel{};
+  kernel.struct_size = sizeof(kernel);
+  kernel.name = "test.kernel";
+  kernel.run = run;
+  return kernel;
+}
+
+/// Everything that a launch points at, and its signal.
+class Work {
+ public:
+  explicit Work(const rankcast_kernel& kernel, void* state = nullptr, std::int64_t scalar = 0)
+      : kernel_(kernel), state_(state) {
+    scalar_.type = RANKCAST_SCALAR_I64;
+    scalar_.value.i64 = scalar;
+    context_.struct_size = sizeof(context_);
+    context_.abi_version = RANKCAST_KERNEL_ABI_VERSION;
+    context_.world_size = 1;
+    context_.abort_word = &abort_word_;
+    call_.struct_size = sizeof(call_);
+    call_.scalar_count = 1;
+    call_.scalars = &scalar_;
+    signal_->arm();
+  }
+
+  /// One row of bytes at an address of the device.
+  void set_tensor(const Device& device, void* data, std::int64_t bytes) {
+    extent_ = bytes;
+    tensor_ = {.data = data,
+               .device = device.dl_device(),
+               .ndim = 1,
+               .dtype = {.code = kDLUInt, .bits = 8, .lanes = 1},
+               .shape = &extent_,
+               .strides = &stride_,
+               .byte_offset = 0};
+    call_.tensor_count = 1;
+    call_.tensors = &tensor_;
+    call_.tags = &tag_;
+  }
+
+  void launch(Device& device) {
+    device.launch({.kernel = &kernel_, .state = state_, .context = &context_, .call = &call_},
+                  *signal_);
+  }
+
+  Signal& signal() { return *signal_; }
+
+ private:
+  rankcast_kernel kernel_;
+  void* state_;
+  std::uint32_t abort_word_ = 0;
+  std::int64_t extent_ = 1;
+  std::int64_t stride_ = 1;
+  std::uint8_t tag_ = RANKCAST_INOUT;
+  DLTensor tensor_{};
+  rankcast_scalar scalar_{};
+  rankcast_call call_{};
+  rankcast_kernel_context context_{};
+  std::unique_ptr<Signal> signal_ = std::make_unique<Signal>();
+};
+
+/// One unit of work with an address that stays.
+std::unique_ptr<Work> work_of(decltype(rankcast_kernel::run) run, void* state = nullptr,
+                              std::int64_t scalar = 0) {
+  return std::make_unique<Work>(kernel_of(run), state, scalar);
+}
+
+class DeviceConformance : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const DeviceSpec spec = spec_of(GetParam());
+    for (const DeviceKind& kind : device_kinds()) {
+      if (kind.name != spec.kind) continue;
+      const base::Status available = kind.available();
+      if (!available.ok()) GTEST_SKIP() << spec.to_string() << ": " << available.text;
+    }
+    device_ = device_of(GetParam(), bell_);
+  }
+
+  /// Memory that the device reaches, filled with 0.
+  std::uint8_t* segment(std::size_t bytes) {
+    memory_ = std::make_unique<std::uint8_t[]>(bytes);
+    auto address = device_->import_segment(memory_.get(), bytes);
+    if (!address) throw std::runtime_error(address.error().text);
+    return static_cast<std::uint8_t*>(*address);
+  }
+
+  State copy(void* to, const void* from, std::size_t bytes) {
+    Signal signal;
+    signal.arm();
+    device_->copy(to, from, bytes, signal);
+    return bell_.wait(signal);
+  }
+
+  Bell bell_;
+  Log log_;
+  std::unique_ptr<std::uint8_t[]> memory_;
+  std::unique_ptr<Device> device_;  // last: it may use all of the above until it is gone
+};
+
+TEST_P(DeviceConformance, DescribesItself) {
+  EXPECT_FALSE(device_->description().empty());
+  EXPECT_NE(device_->dl_device().device_type, 0);
+  EXPECT_GE(device_->dl_device().device_id, 0);
+}
+
+TEST_P(DeviceConformance, LaunchesInOrderIfItComputesAndNotAtAllElse) {
+  constexpr int kLaunches = 300;
+  std::vector<std::unique_ptr<Work>> works;
+  for (int i = 0; i < kLaunches; ++i) {
+    works.push_back(work_of(append_run, &log_, i));
+    works.back()->launch(*device_);
+  }
+  for (const auto& work : works) ASSERT_EQ(bell_.wait(work->signal()), State::done);
+  std::vector<std::int64_t> expected;
+  if (device_->computes()) {
+    expected.resize(kLaunches);
+    std::iota(expected.begin(), expected.end(), 0);
+  }
+  EXPECT_EQ(log_.values, expected);
+}
+
+TEST_P(DeviceConformance, SignalsFireInOrder) {
+  constexpr std::size_t kCount = 400;
+  std::array<std::uint8_t, 16> from{};
+  std::uint8_t* const to = segment(from.size());
+  std::vector<std::unique_ptr<Work>> works;
+  for (std::size_t i = 0; i < kCount; ++i) works.push_back(work_of(append_run, &log_));
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (i % 2 == 0) {
+      works[i]->launch(*device_);
+    } else {
+      device_->copy(to, from.data(), from.size(), works[i]->signal());
+    }
+  }
+  // Looked at from the last to the first: once one has fired, all before it have.
+  bool all_fired = false;
+  while (!all_fired) {
+    bool later_fired = false;
+    all_fired = true;
+    for (std::size_t i = kCount; i-- > 0;) {
+      const bool fired = works[i]->signal().state() != State::pending;
+      ASSERT_TRUE(fired || !later_fired) << "signal " << i << " is late";
+      later_fired = fired;
+      all_fired = all_fired && fired;
+    }
+    if (!all_fired) {
+      ASSERT_EQ(bell_.wait(works[kCount - 1]->signal()), State::done);
+    }
+  }
+}
+
+TEST_P(DeviceConformance, ASignalFiresOnce) {
+  auto first = work_of(append_run, &log_);
+  first->launch(*device_);
+  ASSERT_EQ(bell_.wait(first->signal()), State::done);
+  first->signal().arm();
+  for (int i = 0; i < 20; ++i) {
+    auto other = work_of(append_run, &log_);
+    other->launch(*device_);
+    ASSERT_EQ(bell_.wait(other->signal()), State::done);
+  }
+  device_.reset();
+  EXPECT_EQ(first->signal().state(), State::pending);
+}
+
+TEST_P(DeviceConformance, TheSinkHearsOfSignalsThatFireLater) {
+  int late = 0;
+  constexpr int kLaunches = 50;
+  std::vector<std::unique_ptr<Work>> works;
+  for (int i = 0; i < kLaunches; ++i) {
+    works.push_back(work_of(append_run, &log_));
+    works.back()->launch(*device_);
+    if (works.back()->signal().state() == State::pending) ++late;
+  }
+  for (const auto& work : works) ASSERT_EQ(bell_.wait(work->signal()), State::done);
+  device_.reset();  // after which no call can be on its way
+  EXPECT_GE(bell_.count(), late);
+  EXPECT_LE(bell_.count(), kLaunches);
+}
+
+TEST_P(DeviceConformance, AFailureArrivesWithItsTextAndArgument) {
+  Fault fault{.argument = 0, .text = "argument 0: no good"};
+  std::uint8_t* const data = segment(8);
+  auto failing = work_of(fault_run, &fault);
+  failing->set_tensor(*device_, data, 8);
+  failing->launch(*device_);
+  auto next = work_of(append_run, &log_, 5);
+  next->launch(*device_);
+  const State state = bell_.wait(failing->signal());
+  // What comes after a failed launch is not the device's to stop.
+  EXPECT_EQ(bell_.wait(next->signal()), State::done);
+  if (!device_->computes()) {
+    EXPECT_EQ(state, State::done);
+    return;
+  }
+  EXPECT_EQ(state, State::failed);
+  EXPECT_STREQ(failing->signal().failure.text, "argument 0: no good");
+  EXPECT_EQ(failing->signal().failure.argument, 0);
+  EXPECT_EQ(log_.values, std::vector<std::int64_t>{5});
+
+  failing->signal().arm();
+  fault = {.status = RANKCAST_OK, .text = ""};
+  failing->launch(*device_);
+  EXPECT_EQ(bell_.wait(failing->signal()), State::done);
+  EXPECT_STREQ(failing->signal().failure.text, "");
+}
+
+TEST_P(DeviceConformance, AFailureIsCompleteWhateverTheKernelLeft) {
+  Fault fault{.status = 7, .argument = 3, .text = ""};
+  auto work = work_of(fault_run, &fault);
+  work->launch(*device_);
+  if (!device_->computes()) {
+    EXPECT_EQ(bell_.wait(work->signal()), State::done) << "no kernel ran that could fail";
+    return;
+  }
+  ASSERT_EQ(bell_.wait(work->signal()), State::failed);
+  EXPECT_THAT(work->signal().failure.text, HasSubstr("7"));
+  EXPECT_EQ(work->signal().failure.argument, -1) << "the call has no argument 3";
+
+  work->signal().arm();
+  fault = {.argument = -9, .text = std::string(RANKCAST_FAILURE_TEXT_BYTES, 'x')};
+  work->launch(*device_);
+  ASSERT_EQ(bell_.wait(work->signal()), State::failed);
+  EXPECT_EQ(std::string(work->signal().failure.text),
+            std::string(RANKCAST_FAILURE_TEXT_BYTES - 1, 'x'));
+  EXPECT_EQ(work->signal().failure.argument, -1);
+}
+
+TEST_P(DeviceConformance, CopiesBytesEachWay) {
+  for (const std::size_t bytes : std::to_array<std::size_t>({0, 1, 7, 4096, 1 << 20})) {
+    std::vector<std::uint8_t> from(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) from[i] = static_cast<std::uint8_t>(i * 7 + 1);
+    std::vector<std::uint8_t> to(bytes, 0xEE);
+    std::uint8_t* const first = segment(2 * bytes + 1);
+    std::uint8_t* const second = first + bytes;
+    ASSERT_EQ(copy(first, from.data(), bytes), State::done);
+    ASSERT_EQ(copy(second, first, bytes), State::done);
+    ASSERT_EQ(copy(to.data(), second, bytes), State::done);
+    EXPECT_EQ(to, from) << bytes;
+  }
+  EXPECT_EQ(copy(nullptr, nullptr, 0), State::done);
+}
+
+TEST_P(DeviceConformance, CopiesAndLaunchesKeepTheirOrder) {
+  constexpr std::int64_t kBytes = 64;
+  std::vector<std::uint8_t> from(kBytes, 10);
+  std::vector<std::uint8_t> to(kBytes, 0);
+  std::uint8_t* const data = segment(kBytes);
+  auto up = std::make_unique<Signal>();
+  auto down = std::make_unique<Signal>();
+  up->arm();
+  down->arm();
+  device_->copy(data, from.data(), kBytes, *up);
+  std::vector<std::unique_ptr<Work>> works;
+  for (int i = 0; i < 5; ++i) {
+    works.push_back(work_of(add_run, nullptr, 3));
+    works.back()->set_tensor(*device_, data, kBytes);
+    works.back()->launch(*device_);
+  }
+  device_->copy(to.data(), data, kBytes, *down);
+  ASSERT_EQ(bell_.wait(*down), State::done);
+  EXPECT_EQ(to, std::vector<std::uint8_t>(kBytes, device_->computes() ? 25 : 10));
+}
+
+TEST_P(DeviceConformance, RefusesToImportNothing) {
+  std::uint8_t byte = 0;
+  for (const auto& imported :
+       {device_->import_segment(nullptr, 64), device_->import_segment(&byte, 0)}) {
+    ASSERT_FALSE(imported);
+    EXPECT_EQ(imported.error().code, ErrorCode::invalid_argument);
+  }
+}
+
+TEST_P(DeviceConformance, TakesManyInFlight) {
+  constexpr int kLaunches = 10'000;
+  std::vector<std::unique_ptr<Work>> works;
+  for (int i = 0; i < kLaunches; ++i) works.push_back(work_of(append_run, &log_, i));
+  for (const auto& work : works) work->launch(*device_);
+  ASSERT_EQ(bell_.wait(works.back()->signal()), State::done);
+  for (const auto& work : works) ASSERT_EQ(work->signal().state(), State::done);
+  EXPECT_EQ(log_.values.size(), device_->computes() ? std::size_t{kLaunches} : 0u);
+}
+
+TEST_P(DeviceConformance, AllHasFiredWhenItIsGone) {
+  std::vector<std::unique_ptr<Work>> works;
+  for (int i = 0; i < 200; ++i) {
+    works.push_back(work_of(append_run, &log_, i));
+    works.back()->launch(*device_);
+  }
+  device_.reset();
+  bool failed_before = false;
+  for (const auto& work : works) {
+    const State state = work->signal().state();
+    ASSERT_NE(state, State::pending);
+    ASSERT_FALSE(failed_before && state == State::done) << "what is done comes first";
+    failed_before = state == State::failed;
+    EXPECT_EQ(failed_before, work->signal().failure.text[0] != '\0');
+  }
+}
+
+TEST_P(DeviceConformance, ComesAndGoesIdle) {
+  device_.reset();
+  EXPECT_EQ(bell_.count(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllKinds, DeviceConformance, ::testing::ValuesIn(all_cases()),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           for (char& c : name) {
+                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace rankcast::device
