@@ -1,0 +1,71 @@
+// The rank's end of the frame format: copy first, then check, then use.
+//
+// The host may be another process and its memory may change under our eyes; nothing is believed before it lies in the
+// rank's own memory. After a good decode every range, index and enumerator in the copy is inside its bounds. What needs
+// the rank's state (buffers, kernels, other lanes) is checked where that state is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/scratch.h"
+#include "base/status.h"
+#include "frame/records.h"
+
+namespace rankcast::frame {
+
+/// A frame in the rank's own memory. Spans point into the decoder; good until its next decode.
+struct Frame {
+  FrameHeader header;
+  std::span<const TaskRecord> tasks;
+  std::span<const ArgumentRecord> arguments;
+  std::span<LayoutRecord> layouts;  // not const: DLPack's shape pointers are not
+  std::span<const ScalarRecord> scalars;
+  std::span<const std::uint32_t> edges;
+  std::span<const WaitRecord> waits;
+  std::span<const std::uint32_t> notifies;
+  std::span<const GroupRecord> groups;
+  std::span<const std::uint32_t> members;
+};
+
+/// A rank's private copy of one frame. One thread. Allocates only to grow.
+class FrameDecoder {
+ public:
+  /// Copies `bytes` bytes from `source` and checks them. Fails with `internal`, saying which field of which entry is
+  /// wrong; the frame is then unusable.
+  base::Status decode(const std::byte* source, std::uint32_t bytes, int lane, int world_size);
+
+  const Frame& frame() const noexcept { return frame_; }
+
+ private:
+  base::Status check_tasks() const;
+  base::Status check_arguments() const;
+  base::Status check_groups() const;
+
+  base::Scratch<std::byte> copy_;
+  Frame frame_;
+};
+
+/// A side block in the rank's own memory.
+struct Side {
+  std::span<const TableChange> changes;
+  std::span<const RunWait> waits;
+  std::span<const Patch> patches;
+};
+
+/// The same for a record's side block.
+class SideDecoder {
+ public:
+  base::Status decode(const std::byte* source, std::uint32_t bytes, int world_size);
+  const Side& side() const noexcept { return side_; }
+
+ private:
+  base::Scratch<std::byte> copy_;
+  Side side_;
+};
+
+/// The fields of a record that can be checked without the rank's state.
+base::Status check_record(const Record& record, int lane);
+
+}  // namespace rankcast::frame

@@ -1,0 +1,90 @@
+// The memory in which host and ranks meet: one layout for every link.
+//
+//   ControlHeader | Channel x world_size | record slots, ring_capacity x world_size | shared area
+//
+// Who writes and who reads each line is said at its member. Created zeroed by the host, then attached by each side.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "base/atomic.h"
+#include "base/doorbell.h"
+#include "base/host_waiters.h"
+#include "base/keeper_signal.h"
+#include "base/record_ring.h"
+#include "base/timeline.h"
+
+namespace rankcast::link {
+
+/// What a ring carries: 64 bytes that only host and rank understand.
+struct alignas(base::kCacheLine) RecordBytes {
+  std::byte bytes[base::kRecordBytes];
+};
+static_assert(sizeof(RecordBytes) == 64 && std::is_trivially_copyable_v<RecordBytes>);
+
+using HostRing = base::RingWriter<RecordBytes>;
+using RankRing = base::RingReader<RecordBytes>;
+
+/// How far a rank has come in its life.
+enum class RankState : std::uint32_t { starting, ready, failed };
+
+inline constexpr std::size_t kReportBytes = 440;
+
+/// One rank's lines.
+struct Channel {
+  base::RingTail tail;      // host -> rank
+  base::RingHead head;      // rank -> host
+  base::Timeline timeline;  // rank (the keeper for a dead one) -> host and peers
+  // Written once by the rank, read by the host. Ordered by: seq_cst, then HostWaiters::notify.
+  alignas(base::kCacheLine) std::atomic<RankState> state{RankState::starting};
+  std::uint32_t error_code = 0;             // written by the rank before state, read by the host after it
+  char report[kReportBytes] = {};           // the same; a text with a final 0
+};
+static_assert(sizeof(Channel) % base::kCacheLine == 0);
+
+struct ControlHeader {
+  static constexpr std::uint32_t kMagic = 0x4c435352;  // "RSCL"
+
+  std::uint32_t magic = kMagic;
+  std::uint32_t format = 1;
+  std::uint32_t world_size = 0;
+  std::uint32_t ring_capacity = 0;
+  std::uint64_t slots_offset = 0;
+  std::uint64_t shared_offset = 0;
+  std::uint64_t total_bytes = 0;
+  base::Doorbell doorbell;
+  base::HostWaiters waiters;
+  base::KeeperWord keeper;
+};
+
+/// An attached control memory. A plain value that borrows the memory.
+class Control {
+ public:
+  /// Bytes that create() needs, a multiple of 64.
+  static std::uint64_t bytes_needed(int world_size, std::uint32_t ring_capacity, std::uint64_t shared_bytes) noexcept;
+  /// Lays the memory out. `base` is zeroed and aligned to a cache line.
+  static Control create(std::byte* base, int world_size, std::uint32_t ring_capacity,
+                        std::uint64_t shared_bytes) noexcept;
+
+  int world_size() const noexcept { return static_cast<int>(header_->world_size); }
+  base::Doorbell& doorbell() const noexcept { return header_->doorbell; }
+  base::HostWaiters& waiters() const noexcept { return header_->waiters; }
+  base::KeeperWord& keeper_word() const noexcept { return header_->keeper; }
+  Channel& channel(int rank) const noexcept { return channels_[rank]; }
+  std::span<RecordBytes> slots(int rank) const noexcept {
+    return {slots_ + static_cast<std::size_t>(rank) * header_->ring_capacity, header_->ring_capacity};
+  }
+  std::byte* shared() const noexcept { return shared_; }
+
+ private:
+  ControlHeader* header_ = nullptr;  // borrowed from the link's memory, which outlives every use
+  Channel* channels_ = nullptr;
+  RecordBytes* slots_ = nullptr;
+  std::byte* shared_ = nullptr;
+};
+
+}  // namespace rankcast::link

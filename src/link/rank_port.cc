@@ -1,0 +1,19 @@
+#include "link/rank_port.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rankcast::link {
+
+void RankPort::report(const base::Status& status) noexcept {
+  if (!status.ok()) {
+    channel_->error_code = static_cast<std::uint32_t>(status.code);
+    const std::size_t length = std::min(status.text.size(), kReportBytes - 1);
+    std::memcpy(channel_->report, status.text.data(), length);
+    channel_->report[length] = '\0';
+  }
+  base::store_seq_cst(channel_->state, status.ok() ? RankState::ready : RankState::failed);
+  control_.waiters().notify();
+}
+
+}  // namespace rankcast::link

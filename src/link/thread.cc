@@ -1,0 +1,150 @@
+// Ranks as threads of this process.
+#include <pthread.h>
+
+#include <atomic>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/fault_point.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/segment.h"
+#include "link/kinds.h"
+#include "link/segments.h"
+
+namespace rankcast::link {
+namespace {
+
+using base::Deadline;
+using base::Result;
+using base::Status;
+
+/// Everything that a rank's thread touches. Shared with the threads: one that does not stop within close's budget keeps
+/// it alive.
+struct ThreadState final : SegmentSource {
+  base::Segment memory;
+  Control control;
+  base::SpinPolicy spin;
+  RankMain rank_main;
+  SegmentDirectory directory;
+  std::vector<base::Segment> segments;  // by id; under the mesh's mutex
+  std::vector<std::atomic<bool>> ended; // by rank; written by its thread last, read by stop; seq_cst
+  std::optional<base::KeeperSignal> keeper;
+
+  std::byte* segment(std::uint32_t id, std::uint64_t* bytes) noexcept override {
+    const SegmentDirectory::Entry entry = directory.at(id);
+    *bytes = entry.bytes;
+    return entry.base;
+  }
+};
+
+class ThreadLink final : public Link {
+ public:
+  explicit ThreadLink(std::shared_ptr<ThreadState> state)
+      : Link(state->control, *state->keeper, state->spin), state_(std::move(state)) {}
+
+  ~ThreadLink() override {
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.detach();
+    }
+  }
+
+  std::string_view name() const noexcept override { return "thread"; }
+  bool shares_host_memory() const noexcept override { return true; }
+
+  Status start(RankMain rank_main, Deadline deadline) override {
+    state_->rank_main = std::move(rank_main);
+    for (int rank = 0; rank < world_size(); ++rank) {
+      try {
+        if (RANKCAST_FAULT_POINT("link.start_thread")) {
+          throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+        }
+        threads_.emplace_back(&ThreadLink::thread_main, state_, rank);
+      } catch (const std::system_error& error) {
+        return base::failure(ErrorCode::out_of_memory, "rank {}: cannot start a thread: {}", rank, error.what())
+            .with_rank(rank);
+      }
+    }
+    return wait_for_reports(deadline);
+  }
+
+  std::vector<int> stop(Deadline deadline) override {
+    std::vector<int> alive;
+    for (std::size_t rank = 0; rank < threads_.size(); ++rank) {
+      if (!threads_[rank].joinable()) continue;
+      const auto ended = [&]() noexcept { return base::load_seq_cst(state_->ended[rank]); };
+      if (control().waiters().wait(ended, spin(), deadline) == base::WaitResult::ready) {
+        threads_[rank].join();
+      } else {
+        alive.push_back(static_cast<int>(rank));
+      }
+    }
+    return alive;
+  }
+
+  Result<std::uint32_t> add_segment(std::uint64_t bytes) override {
+    if (state_->segments.size() == kMaxSegments) {
+      return base::unexpected_failure(ErrorCode::out_of_memory, "all {} segments of the mesh are in use", kMaxSegments);
+    }
+    auto segment = base::Segment::reserve(bytes);
+    if (!segment) return tl::unexpected(std::move(segment).error());
+    const auto id = static_cast<std::uint32_t>(state_->segments.size());
+    state_->segments.push_back(std::move(*segment));
+    state_->directory.set(id, {state_->segments.back().base(), state_->segments.back().bytes()});
+    return id;
+  }
+
+  std::byte* segment(std::uint32_t id) noexcept override { return state_->directory.at(id).base; }
+
+ private:
+  static void thread_main(std::shared_ptr<ThreadState> state, int rank) {
+    pthread_setname_np(pthread_self(), ("rankcast-" + std::to_string(rank)).c_str());
+    RankPort port(state->control, rank, state->spin, *state->keeper, *state);
+    state->rank_main(port);
+    base::store_seq_cst(state->ended[static_cast<std::size_t>(rank)], true);
+    state->control.waiters().notify();
+  }
+
+  Status wait_for_reports(Deadline deadline) {
+    for (int rank = 0; rank < world_size(); ++rank) {
+      const Channel& channel = control().channel(rank);
+      const auto reported = [&]() noexcept { return base::load_seq_cst(channel.state) != RankState::starting; };
+      if (control().waiters().wait(reported, spin(), deadline) != base::WaitResult::ready) {
+        return base::failure(ErrorCode::deadline_exceeded,
+                             "rank {} did not report within the startup timeout; raise MeshOptions::startup_timeout", rank)
+            .with_rank(rank);
+      }
+      if (base::load_seq_cst(channel.state) == RankState::failed) {
+        return base::failure(static_cast<ErrorCode>(channel.error_code), "rank {}: {}", rank, channel.report)
+            .with_rank(rank);
+      }
+    }
+    return {};
+  }
+
+  std::shared_ptr<ThreadState> state_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Link>> create_thread_link(const LinkOptions& options) {
+  auto memory = base::Segment::reserve(
+      Control::bytes_needed(options.world_size, options.ring_capacity, options.shared_bytes));
+  if (!memory) return tl::unexpected(std::move(memory).error());
+  auto event = base::EventFd::create();
+  if (!event) return tl::unexpected(std::move(event).error());
+
+  auto state = std::make_shared<ThreadState>();
+  state->memory = std::move(*memory);
+  state->control =
+      Control::create(state->memory.base(), options.world_size, options.ring_capacity, options.shared_bytes);
+  state->spin = options.spin;
+  state->ended = std::vector<std::atomic<bool>>(static_cast<std::size_t>(options.world_size));
+  state->keeper.emplace(state->control.keeper_word(), std::move(*event));
+  return std::make_unique<ThreadLink>(std::move(state));
+}
+
+}  // namespace rankcast::link

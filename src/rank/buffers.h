@@ -1,0 +1,43 @@
+// A rank's own table of its buffers: slot -> where the bytes are. It changes only by the records of its own lane, in their
+// order (PROTOCOL P10), and never looks at the host's generations: a frame that was accepted before a free still runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "frame/records.h"
+#include "link/rank_port.h"
+
+namespace rankcast::rank {
+
+/// Used by the rank's thread alone.
+class Buffers {
+ public:
+  struct Entry {
+    std::byte* address = nullptr;  // as the device reaches it
+    std::uint64_t bytes = 0;
+    std::uint32_t generation = 0;  // 0: nobody has the slot
+    std::uint32_t reserved = 0;
+  };
+
+  /// Applies one change. Fails with `internal` for a segment that nobody added or a place outside of it, or with what
+  /// the device says when it cannot import the segment.
+  base::Status apply(const frame::TableChange& change, link::RankPort& port, device::Device& device);
+
+  /// The entry of a slot; an empty one for a slot out of range.
+  const Entry& at(std::uint32_t slot) const noexcept {
+    return slot < entries_.size() ? entries_[slot] : kEmpty;
+  }
+
+ private:
+  static const Entry kEmpty;
+
+  std::vector<Entry> entries_;
+  std::unordered_map<std::uint32_t, std::byte*> imported_;  // segment -> device address
+};
+
+}  // namespace rankcast::rank

@@ -1,0 +1,269 @@
+#include "rank/executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "tensor/layout.h"
+
+namespace rankcast::rank {
+
+using base::failure;
+using base::Status;
+using frame::ArgumentRecord;
+using frame::TaskRecord;
+
+base::Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options, link::RankPort& port,
+                                                         const KernelRegistry& kernels) {
+  std::unique_ptr<Executor> executor(new Executor(options, port, kernels));
+  auto device = device::create_device(options.device, *executor);
+  if (!device) return tl::unexpected(std::move(device).error());
+  executor->device_ = std::move(*device);
+  return executor;
+}
+
+Executor::Executor(const ExecutorOptions& options, link::RankPort& port, const KernelRegistry& kernels)
+    : port_(port), kernels_(kernels), run_records_(options.run_records) {}
+
+void Executor::run() {
+  for (;;) {
+    const link::RecordBytes bytes = port_.next();
+    const std::int64_t entry_ns = base::now_ns();
+    frame::Record record;
+    std::memcpy(&record, &bytes, sizeof(record));
+    if (record.kind == frame::RecordKind::stop) return;
+    run_record(record, entry_ns);
+  }
+}
+
+void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
+  frame::RunRecord* run = run_record_at(record.run_record);
+  LaneError error;
+  error.status = frame::check_record(record, port_.rank());
+  if (error.status.ok()) error.status = take_side(record);
+  if (error.status.ok()) error.status = take_frame(record);
+  if (error.status.ok()) run_tasks(record, *run, &error);
+
+  frame::LaneReport& report = frame::lane_reports(run)[port_.rank()];
+  report.entry_ns = entry_ns;
+  report.error_task = error.task;
+  report.error_code = static_cast<std::uint8_t>(error.status.code);
+  if (!error.status.ok()) [[unlikely]] {
+    report.error_argument = error.status.argument;
+    const std::size_t length = std::min(error.status.text.size(), frame::kErrorTextBytes - 1);
+    std::memcpy(report.error_text, error.status.text.data(), length);
+    report.error_text[length] = '\0';
+  }
+  report.exit_ns = base::now_ns();
+  port_.finish(base::TimelineValue::make(record.run, report.tasks), run->lanes_left,
+               (record.flags & frame::kNotifyKeeper) != 0);
+}
+
+Status Executor::take_side(const frame::Record& record) {
+  if (record.side.bytes == 0) return {};
+  const std::byte* source = block(record.side);
+  if (source == nullptr) return failure(ErrorCode::internal, "damaged record: its side block is in no segment");
+  if (Status status = side_decoder_.decode(source, record.side.bytes, port_.world_size()); !status.ok()) return status;
+  for (const frame::TableChange& change : side_decoder_.side().changes) {
+    if (Status status = buffers_.apply(change, port_, *device_); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status Executor::take_frame(const frame::Record& record) {
+  const std::byte* source = block(record.frame);
+  if (source == nullptr) return failure(ErrorCode::internal, "damaged record: its frame is in no segment");
+  Status status = frame_decoder_.decode(source, record.frame.bytes, port_.rank(), port_.world_size());
+  return status.ok() ? resolve() : status;
+}
+
+// Makes a DLTensor of every argument. The checks of all arguments of a task are or-ed; which one failed is looked up after.
+Status Executor::resolve() {
+  const frame::Frame& frame = frame_decoder_.frame();
+  const DLDevice dl_device = device_->dl_device();
+
+  layout_tensors_.clear();
+  DLTensor* layout_tensors = layout_tensors_.extend(frame.layouts.size());
+  for (std::size_t i = 0; i < frame.layouts.size(); ++i) {
+    frame::LayoutRecord& layout = frame.layouts[i];
+    layout_tensors[i] = {nullptr,
+                         dl_device,
+                         layout.dims,
+                         tensor::to_dl(layout.dtype),
+                         layout.shape.data(),
+                         layout.strides.data(),
+                         0};
+  }
+
+  tensors_.clear();
+  tags_.clear();
+  DLTensor* tensors = tensors_.extend(frame.arguments.size());
+  std::uint8_t* tags = tags_.extend(frame.arguments.size());
+  for (std::size_t i = 0; i < frame.arguments.size(); ++i) {
+    const ArgumentRecord& argument = frame.arguments[i];
+    const frame::LayoutRecord& layout = frame.layouts[argument.layout];
+    DLTensor& tensor = tensors[i];
+    tensor = layout_tensors[argument.layout];
+    tags[i] = static_cast<std::uint8_t>(argument.tag);
+    if (argument.place == frame::Place::buffer) [[likely]] {
+      const Buffers::Entry& entry = buffers_.at(argument.slot);
+      const bool fits = argument.offset <= entry.bytes && layout.extent_bytes <= entry.bytes - argument.offset &&
+                        argument.offset % size_bytes(layout.dtype) == 0;
+      if (entry.generation != argument.generation || argument.generation == 0 || !fits) [[unlikely]] {
+        return resolve_failure(i);
+      }
+      tensor.data = entry.address + argument.offset;
+    } else if (argument.place == frame::Place::host) {
+      tensor.data = reinterpret_cast<void*>(argument.offset);
+    } else {
+      return failure(ErrorCode::internal, "damaged frame: argument {} is in place {}, which this link does not have", i,
+                     static_cast<int>(argument.place));
+    }
+  }
+
+  scalars_.clear();
+  for (const frame::ScalarRecord& scalar : frame.scalars) {
+    rankcast_scalar value{};
+    value.type = static_cast<std::int32_t>(scalar.type);
+    std::memcpy(&value.value, &scalar.bits, sizeof(value.value));
+    scalars_.push(value);
+  }
+  return {};
+}
+
+Status Executor::resolve_failure(std::size_t index) const {
+  const ArgumentRecord& argument = frame_decoder_.frame().arguments[index];
+  const Buffers::Entry& entry = buffers_.at(argument.slot);
+  return failure(ErrorCode::internal,
+                 "damaged frame: argument {} names slot {} generation {} at offset {}, this rank has generation {} with {} "
+                 "bytes there", index, argument.slot, argument.generation, argument.offset, entry.generation, entry.bytes);
+}
+
+void Executor::run_tasks(const frame::Record& record, frame::RunRecord& run, LaneError* error) {
+  const frame::Frame& frame = frame_decoder_.frame();
+  const std::size_t count = frame.tasks.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const TaskRecord& task = frame.tasks[i];
+    frame::Outcome outcome = frame::Outcome::good;
+    if (!error->status.ok()) {
+      outcome = frame::Outcome::poisoned;
+    } else if (Status status = run_task(task, run); !status.ok()) {
+      outcome = frame::Outcome::failed;
+      error->status = std::move(status);
+      error->task = task.task;
+    }
+    if (outcome != frame::Outcome::good && task.task < run.tasks) {
+      outcomes(run)[task.task] = static_cast<std::byte>(outcome);
+    }
+    if (task.notifies.count != 0 && i + 1 < count) {
+      port_.advance(base::TimelineValue::make(record.run, i + 1));
+      base::RankSet peers;
+      for (const std::uint32_t lane : frame.notifies.subspan(task.notifies.first, task.notifies.count)) {
+        if (lane < frame.header.world_size) peers.insert(static_cast<int>(lane));
+      }
+      port_.notify(peers);
+    }
+  }
+}
+
+Status Executor::run_task(const TaskRecord& task, frame::RunRecord& run) {
+  return task.kind == frame::TaskKind::launch ? launch(task, run) : transfer(task);
+}
+
+Status Executor::launch(const TaskRecord& task, frame::RunRecord& run) {
+  const KernelEntry* entry = kernels_.at(task.kernel);
+  if (entry == nullptr) {
+    return failure(ErrorCode::internal, "damaged frame: kernel {} is unknown on this rank", task.kernel);
+  }
+  const rankcast_kernel& kernel = entry->abi;
+
+  rankcast_call call{};
+  call.struct_size = sizeof(call);
+  call.tensor_count = task.arguments.count;
+  call.tensors = tensors_.data() + task.arguments.first;
+  call.tags = tags_.data() + task.arguments.first;
+  call.scalar_count = task.scalars.count;
+  call.scalars = scalars_.data() + task.scalars.first;
+
+  rankcast_kernel_context context{};
+  context.struct_size = sizeof(context);
+  context.abi_version = RANKCAST_KERNEL_ABI_VERSION;
+  context.rank = port_.rank();
+  context.world_size = port_.world_size();
+  context.stream = device_->stream();
+  context.abort_word = reinterpret_cast<const std::uint32_t*>(&run.cancel);
+
+  Preparation preparation;
+  preparation.state = entry->initial_state;
+  if (kernel.prepare != nullptr && device_->computes()) {
+    const frame::Frame& frame = frame_decoder_.frame();
+    prepare_layouts_.clear();
+    for (const ArgumentRecord& argument : frame.arguments.subspan(task.arguments.first, task.arguments.count)) {
+      prepare_layouts_.push(frame.layouts[argument.layout]);
+    }
+    std::int32_t argument = -1;
+    auto prepared = prepared_.get(task.prepare_id, kernel, context, call, prepare_layouts_.span(), &argument);
+    if (!prepared) return std::move(prepared).error().with_argument(argument);
+    preparation = *prepared;
+  }
+  context.workspace = preparation.workspace;
+  context.workspace_bytes = preparation.workspace_bytes;
+
+  signal_.arm();
+  device_->launch({&kernel, preparation.state, &context, &call}, signal_);
+  return wait_for_signal();
+}
+
+Status Executor::transfer(const TaskRecord& task) {
+  const frame::Frame& frame = frame_decoder_.frame();
+  const std::uint32_t first = task.arguments.first;
+  const frame::LayoutRecord& layout = frame.layouts[frame.arguments[first].layout];
+  if (task.kind != frame::TaskKind::upload && task.kind != frame::TaskKind::download) {
+    return failure(ErrorCode::internal, "damaged frame: task kind {} is unknown to this rank",
+                   static_cast<int>(task.kind));
+  }
+  void* tensor = tensors_[first].data;
+  void* host = tensors_[first + 1].data;
+  const bool upload = task.kind == frame::TaskKind::upload;
+  signal_.arm();
+  device_->copy(upload ? tensor : host, upload ? host : tensor, layout.extent_bytes, signal_);
+  return wait_for_signal();
+}
+
+Status Executor::wait_for_signal() {
+  using State = device::Signal::State;
+  if (signal_.state() == State::pending) {
+    port_.wait_until([this]() noexcept { return signal_.state() != State::pending; });
+  }
+  if (signal_.state() == State::done) [[likely]] {
+    return {};
+  }
+  signal_.failure.text[RANKCAST_FAILURE_TEXT_BYTES - 1] = '\0';
+  const std::string_view text = signal_.failure.text;
+  return failure(ErrorCode::task_failed, "{}", text.empty() ? "the kernel failed and gave no reason" : text)
+      .with_argument(signal_.failure.argument);
+}
+
+std::byte* Executor::block(const frame::BlockRef& ref) const noexcept {
+  std::uint64_t segment_bytes = 0;
+  std::byte* base = port_.segment(ref.segment, &segment_bytes);
+  const bool inside = base != nullptr && ref.offset % frame::kSectionAlignment == 0 && ref.offset <= segment_bytes &&
+                      ref.bytes <= segment_bytes - ref.offset;
+  return inside ? base + ref.offset : nullptr;
+}
+
+frame::RunRecord* Executor::run_record_at(std::uint32_t index) const noexcept {
+  RC_CHECK(index < run_records_);
+  return reinterpret_cast<frame::RunRecord*>(port_.shared() +
+                                             index * frame::run_record_bytes(port_.world_size()));
+}
+
+std::byte* Executor::outcomes(const frame::RunRecord& run) const noexcept {
+  std::byte* bytes = block(run.outcomes);
+  RC_CHECK(bytes != nullptr && run.outcomes.bytes >= run.tasks);
+  return bytes;
+}
+
+}  // namespace rankcast::rank

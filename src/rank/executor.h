@@ -1,0 +1,81 @@
+// The one loop that every link runs: take a record, check it, apply its table changes, run its frame, retire.
+//
+//   record -> table changes -> frame copied and checked -> arguments resolved -> for each task: launch, signal, retire
+//          -> report of the lane, timeline, wake-ups
+//
+// One rank, one executor, one thread. Nothing on the path of a good frame allocates once it has grown.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/scratch.h"
+#include "base/status.h"
+#include "device/device.h"
+#include "frame/decode.h"
+#include "frame/records.h"
+#include "link/rank_port.h"
+#include "rank/buffers.h"
+#include "rank/kernel_registry.h"
+#include "rank/prepared.h"
+
+namespace rankcast::rank {
+
+/// What a rank is told once, when it starts.
+struct ExecutorOptions {
+  device::DeviceSpec device;
+  std::uint32_t run_records = 0;  // run records in the shared area
+};
+
+class Executor final : device::SignalSink {
+ public:
+  /// Makes the device. Fails with what the device says. `port` and `kernels` are borrowed: they outlive the executor.
+  static base::Result<std::unique_ptr<Executor>> create(const ExecutorOptions& options, link::RankPort& port,
+                                                        const KernelRegistry& kernels);
+
+  /// Runs until a stop record comes.
+  void run();
+
+ private:
+  /// How a lane's part of a run went wrong first; code 0: it did not.
+  struct LaneError {
+    base::Status status;
+    std::uint32_t task = frame::kNone;
+  };
+
+  Executor(const ExecutorOptions& options, link::RankPort& port, const KernelRegistry& kernels);
+
+  void on_signal() noexcept override { port_.wake(); }
+
+  void run_record(const frame::Record& record, std::int64_t entry_ns);
+  base::Status take_side(const frame::Record& record);
+  base::Status take_frame(const frame::Record& record);
+  base::Status resolve();
+  [[gnu::cold]] base::Status resolve_failure(std::size_t index) const;
+  void run_tasks(const frame::Record& record, frame::RunRecord& run, LaneError* error);
+  base::Status run_task(const frame::TaskRecord& task, frame::RunRecord& run);
+  base::Status launch(const frame::TaskRecord& task, frame::RunRecord& run);
+  base::Status transfer(const frame::TaskRecord& task);
+  base::Status wait_for_signal();
+  std::byte* block(const frame::BlockRef& ref) const noexcept;
+  frame::RunRecord* run_record_at(std::uint32_t index) const noexcept;
+  std::byte* outcomes(const frame::RunRecord& run) const noexcept;
+
+  link::RankPort& port_;           // borrowed from the rank's main function
+  const KernelRegistry& kernels_;  // borrowed likewise
+  std::uint32_t run_records_;
+  std::unique_ptr<device::Device> device_;
+  Buffers buffers_;
+  PreparedKernels prepared_;
+  frame::FrameDecoder frame_decoder_;
+  frame::SideDecoder side_decoder_;
+  device::Signal signal_;
+  // Of the frame at hand: one entry an argument, a layout, a scalar.
+  base::Scratch<DLTensor> tensors_;
+  base::Scratch<std::uint8_t> tags_;
+  base::Scratch<DLTensor> layout_tensors_;
+  base::Scratch<rankcast_scalar> scalars_;
+  base::Scratch<frame::LayoutRecord> prepare_layouts_;
+};
+
+}  // namespace rankcast::rank

@@ -1,0 +1,66 @@
+#include "rank/prepared.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace rankcast::rank {
+
+PreparedKernels::~PreparedKernels() {
+  for (auto& [id, entry] : entries_) release(entry);
+}
+
+void PreparedKernels::release(Entry& entry) noexcept {
+  if (entry.kernel->release != nullptr) entry.kernel->release(entry.state);
+}
+
+void PreparedKernels::evict_one() {
+  auto oldest = std::min_element(entries_.begin(), entries_.end(),
+                                 [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+  release(oldest->second);
+  entries_.erase(oldest);
+}
+
+base::Status PreparedKernels::grow_workspace(std::uint64_t bytes) {
+  if (bytes <= workspace_.bytes()) return {};
+  auto segment = base::Segment::reserve(bytes);
+  if (!segment) return std::move(segment).error();
+  workspace_ = std::move(*segment);
+  return {};
+}
+
+base::Result<Preparation> PreparedKernels::get(std::uint64_t prepare_id, const rankcast_kernel& kernel,
+                                               const rankcast_kernel_context& context, const rankcast_call& call,
+                                               std::span<const frame::LayoutRecord> layouts,
+                                               std::int32_t* failed_argument) {
+  auto found = entries_.find(prepare_id);
+  if (found != entries_.end() &&
+      (found->second.kernel != &kernel || !std::ranges::equal(found->second.layouts, layouts))) {
+    release(found->second);
+    entries_.erase(found);
+    found = entries_.end();
+  }
+  if (found == entries_.end()) {
+    rankcast_preparation preparation{};
+    preparation.struct_size = sizeof(preparation);
+    rankcast_failure failure{};
+    failure.argument = -1;
+    if (kernel.prepare(&context, &call, &preparation, &failure) != RANKCAST_OK) {
+      failure.text[RANKCAST_FAILURE_TEXT_BYTES - 1] = '\0';
+      *failed_argument = failure.argument;
+      return base::unexpected_failure(ErrorCode::task_failed, "prepare: {}", failure.text);
+    }
+    Entry entry{&kernel, {layouts.begin(), layouts.end()}, preparation.state, preparation.workspace_bytes, 0};
+    if (base::Status status = grow_workspace(entry.workspace_bytes); !status.ok()) {
+      release(entry);
+      return tl::unexpected(std::move(status));
+    }
+    if (entries_.size() == kMax) evict_one();
+    found = entries_.emplace(prepare_id, std::move(entry)).first;
+  }
+  Entry& entry = found->second;
+  entry.last_use = ++uses_;
+  return Preparation{entry.state, entry.workspace_bytes == 0 ? nullptr : workspace_.base(), entry.workspace_bytes};
+}
+
+}  // namespace rankcast::rank
