@@ -57,7 +57,8 @@ struct Record {
   std::uint16_t format = kFormatVersion;
   RecordKind kind = RecordKind::run;
   std::uint8_t flags = 0;
-  std::uint64_t reserved = 0;
+  std::uint32_t tasks = 0;  // of the run in this lane: where its timeline ends
+  std::uint32_t reserved = 0;
 };
 static_assert(sizeof(Record) == 64 && std::is_trivially_copyable_v<Record>);
 
@@ -232,7 +233,7 @@ enum class Outcome : std::uint8_t {
   rank_lost = 4,  // its rank died
 };
 
-inline constexpr std::size_t kErrorTextBytes = 216;
+inline constexpr std::size_t kErrorTextBytes = 472;
 
 /// What a lane tells about a run. Written by its rank (or the keeper for a dead one) before the timeline advances past
 /// the run, read by the host after.
@@ -240,14 +241,13 @@ struct alignas(64) LaneReport {
   std::int64_t entry_ns = 0;  // monotonic clock
   std::int64_t exit_ns = 0;
   std::uint64_t heap_base = 0;        // written by the host: this lane's heap block of the run
-  std::uint32_t tasks = 0;            // written by the host: tasks of the run in this lane
   std::uint32_t error_task = kNone;   // number in the run of the lane's first failed task; kNone: none, or no task's
   std::uint8_t error_code = 0;        // a rankcast::ErrorCode; 0: no error
   std::uint8_t padding[3] = {};
   std::int32_t error_argument = -1;   // index among that task's arguments
   char error_text[kErrorTextBytes] = {};
 };
-static_assert(sizeof(LaneReport) == 256);
+static_assert(sizeof(LaneReport) == 512);
 
 /// The fixed part of a run's record in the control segment; LaneReport[world_size] follows it.
 ///

@@ -60,6 +60,9 @@ class Link {
   /// The host's address of a segment.
   virtual std::byte* segment(std::uint32_t id) noexcept = 0;
 
+  /// Gives all segments back: after every rank has ended.
+  virtual void drop_segments() noexcept = 0;
+
   int world_size() const noexcept { return control_.world_size(); }
   Control& control() noexcept { return control_; }
   /// Of `LinkOptions::shared_bytes`.

@@ -96,6 +96,8 @@ class ThreadLink final : public Link {
     return id;
   }
 
+  void drop_segments() noexcept override { state_->segments.clear(); }
+
   std::byte* segment(std::uint32_t id) noexcept override { return state_->directory.at(id).base; }
 
  private:

@@ -1,6 +1,9 @@
 #include "rank/executor.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -31,8 +34,7 @@ void Executor::run() {
   for (;;) {
     const link::RecordBytes bytes = port_.next();
     const std::int64_t entry_ns = base::now_ns();
-    frame::Record record;
-    std::memcpy(&record, &bytes, sizeof(record));
+    const auto record = std::bit_cast<frame::Record>(bytes);
     if (record.kind == frame::RecordKind::stop) return;
     run_record(record, entry_ns);
   }
@@ -57,7 +59,7 @@ void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
     report.error_text[length] = '\0';
   }
   report.exit_ns = base::now_ns();
-  port_.finish(base::TimelineValue::make(record.run, report.tasks), run->lanes_left,
+  port_.finish(base::TimelineValue::make(record.run, record.tasks), run->lanes_left,
                (record.flags & frame::kNotifyKeeper) != 0);
 }
 
@@ -152,6 +154,8 @@ void Executor::run_tasks(const frame::Record& record, frame::RunRecord& run, Lan
     } else if (Status status = run_task(task, run); !status.ok()) {
       outcome = frame::Outcome::failed;
       error->status = std::move(status);
+      error->status.text = fmt::format("task {} ('{}') on rank {}: {}", task.task, task_name(task), port_.rank(),
+                                       error->status.text);
       error->task = task.task;
     }
     if (outcome != frame::Outcome::good && task.task < run.tasks) {
@@ -168,12 +172,25 @@ void Executor::run_tasks(const frame::Record& record, frame::RunRecord& run, Lan
   }
 }
 
+std::string_view Executor::task_name(const TaskRecord& task) const {
+  switch (task.kind) {
+    case frame::TaskKind::upload:
+      return "upload";
+    case frame::TaskKind::download:
+      return "download";
+    default: {
+      const KernelEntry* entry = kernels_.entry(task.kernel);
+      return entry == nullptr ? std::string_view("unknown kernel") : std::string_view(entry->name);
+    }
+  }
+}
+
 Status Executor::run_task(const TaskRecord& task, frame::RunRecord& run) {
   return task.kind == frame::TaskKind::launch ? launch(task, run) : transfer(task);
 }
 
 Status Executor::launch(const TaskRecord& task, frame::RunRecord& run) {
-  const KernelEntry* entry = kernels_.at(task.kernel);
+  const KernelEntry* entry = kernels_.entry(task.kernel);
   if (entry == nullptr) {
     return failure(ErrorCode::internal, "damaged frame: kernel {} is unknown on this rank", task.kernel);
   }

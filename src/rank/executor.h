@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "base/scratch.h"
 #include "base/status.h"
@@ -53,6 +54,7 @@ class Executor final : device::SignalSink {
   base::Status resolve();
   [[gnu::cold]] base::Status resolve_failure(std::size_t index) const;
   void run_tasks(const frame::Record& record, frame::RunRecord& run, LaneError* error);
+  std::string_view task_name(const frame::TaskRecord& task) const;
   base::Status run_task(const frame::TaskRecord& task, frame::RunRecord& run);
   base::Status launch(const frame::TaskRecord& task, frame::RunRecord& run);
   base::Status transfer(const frame::TaskRecord& task);

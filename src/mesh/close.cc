@@ -1,0 +1,111 @@
+// The end of a mesh. Closers come one at a time; a try that runs out of budget leaves a mesh that admits nothing and may
+// be closed again.
+#include <cmath>
+#include <utility>
+
+#include "base/log.h"
+#include "base/process.h"
+#include "mesh/core.h"
+
+namespace rankcast::detail {
+
+using base::failure;
+using base::Status;
+using base::throw_error;
+
+base::Deadline checked_deadline(std::chrono::duration<double> timeout, const char* name) {
+  const double seconds = timeout.count();
+  if (std::isnan(seconds) || seconds < 0) {
+    throw_error(failure(ErrorCode::invalid_argument, "{} is {} s; it must be 0 or more", name, seconds));
+  }
+  return seconds > 1e9 ? base::Deadline::never() : base::Deadline::after(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+CloseReport MeshCore::close(std::chrono::duration<double> budget) {
+  const base::Deadline deadline = checked_deadline(budget, "close: the budget");
+  if (process_ != base::process_generation()) return {};
+  check_not_orchestrating("close");
+  std::unique_lock closer(lifecycle_, std::defer_lock);
+  if (deadline.is_never()) {
+    closer.lock();
+  } else if (!closer.try_lock_for(std::chrono::nanoseconds(deadline.remaining_ns()))) {
+    throw_error(failure(ErrorCode::deadline_exceeded, "close: another thread is still closing the mesh"));
+  }
+  if (base::load_acquire(life_) == Life::closed) return {};  // pairs: mesh_life
+
+  CloseReport report;
+  {
+    base::MutexLock lock(mutex_);
+    base::store_release(life_, Life::closing);  // pairs: mesh_life
+    report.drained_runs = runs_->in_flight().size();
+  }
+  link_->control().waiters().notify();  // submits that wait for a slot
+  drain(deadline);
+  stop_ranks(deadline);
+  keeper_.reset();
+
+  base::MutexLock lock(mutex_);
+  for (const auto& table : tables_) {
+    report.leaked_buffers += table->live_buffers();
+    report.leaked_bytes += table->live_bytes();
+  }
+  base::store_release(life_, Life::closed);  // pairs: mesh_life
+  link_->drop_segments();
+  return report;
+}
+
+void MeshCore::drain(base::Deadline deadline) {
+  std::string names;
+  const auto drained = [&]() noexcept {
+    base::MutexLock lock(mutex_);
+    finish_ended_locked();
+    return runs_->in_flight().empty() && runs_->reserved() == 0;
+  };
+  if (link_->control().waiters().wait(drained, link_->spin(), deadline) == base::WaitResult::ready) return;
+  base::MutexLock lock(mutex_);
+  for (const RunState* state : runs_->in_flight()) {
+    for (const RunLane& lane : state->lanes) {
+      if (link_->timeline(lane.rank).reached(lane.end)) continue;
+      names += fmt::format("{}run {} on rank {}", names.empty() ? "" : ", ", state->run, lane.rank);
+    }
+  }
+  throw_error(failure(ErrorCode::deadline_exceeded,
+                      "close: still in flight: {}; the mesh admits nothing more, close it again to wait longer",
+                      names.empty() ? "a submit that has not published yet" : names));
+}
+
+void MeshCore::stop_ranks(base::Deadline deadline) {
+  {
+    base::MutexLock lock(mutex_);
+    if (!std::exchange(told_to_stop_, true)) {
+      for (int rank = 0; rank < world_size_; ++rank) {
+        frame::Record record;
+        record.kind = frame::RecordKind::stop;
+        record.lane = static_cast<std::uint32_t>(rank);
+        link_->ring(rank).write(std::bit_cast<link::RecordBytes>(record));
+        link_->ring(rank).publish();
+      }
+    }
+  }
+  link_->control().doorbell().ring_asleep(base::RankSet::first(world_size_));
+  const std::vector<int> alive = link_->stop(deadline);
+  if (!alive.empty()) {
+    throw_error(failure(ErrorCode::deadline_exceeded, "close: rank {} has not stopped; close again to wait longer",
+                        alive.front())
+                    .with_rank(alive.front()));
+  }
+}
+
+// After a failed start: ranks that run are told to stop; one that does not keeps what it uses.
+void MeshCore::abandon_start() {
+  try {
+    stop_ranks(base::Deadline::after(1'000'000'000));
+  } catch (const Error& error) {
+    base::log_error("after a failed open: {}", error.what());
+  }
+  keeper_.reset();
+  base::MutexLock lock(mutex_);
+  base::store_release(life_, Life::closed);  // pairs: mesh_life
+}
+
+}  // namespace rankcast::detail

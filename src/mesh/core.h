@@ -1,0 +1,165 @@
+// The mesh itself: what Mesh and Run are handles of.
+//
+// Threads. One mutex orders the last check and the publication of a submit, `free`, and the end of a run (PROTOCOL, "under
+// the mutex"). It is never held while user code runs or a thread waits. Beside it: `lifecycle_` (closers, one at a time).
+//
+// Tear-down, in this order: 1. no admission; 2. runs drained; 3. ranks stopped; 4. keeper joined; 5. segments gone. The
+// control memory goes with the last handle, since a thread may still be looking at a timeline.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/function_ref.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "graph/run_draft.h"
+#include "link/link.h"
+#include "memory/buffer_table.h"
+#include "memory/deferred_free.h"
+#include "mesh/keeper.h"
+#include "mesh/link_heap.h"
+#include "mesh/run_table.h"
+#include "mesh/store_chooser.h"
+#include "program/orchestration.h"
+#include "rank/ranks.h"
+#include "rankcast/mesh.h"
+
+namespace rankcast::detail {
+
+/// The deadline of a timeout that a user gave: 0 or more seconds, infinity for ever. Throws `invalid_argument` naming it.
+base::Deadline checked_deadline(std::chrono::duration<double> timeout, const char* name);
+
+class MeshCore final : public std::enable_shared_from_this<MeshCore> {
+ public:
+  static std::shared_ptr<MeshCore> open(const MeshOptions& options);
+  ~MeshCore();
+  MeshCore(const MeshCore&) = delete;
+  MeshCore& operator=(const MeshCore&) = delete;
+
+  // ---- What is there (core.cc)
+  int world_size() const noexcept { return world_size_; }
+  std::vector<RankInfo> ranks() const;
+  MeshStats stats() const;
+  void load_kernels(const std::string& path);
+  void register_kernel(std::string_view name, KernelFunction function);
+  std::vector<std::string> kernels() const;
+  /// Throws `closed` when nothing may be done any more.
+  void check_open() const;
+
+  // ---- Resident memory (residency.cc)
+  DeviceTensor alloc(int rank, const Shape& shape, DType dtype);
+  StackedDeviceTensor alloc_stacked(const Shape& shape, DType dtype, std::span<const int> ranks);
+  void free(const DeviceTensor& tensor);
+  void free(const StackedDeviceTensor& tensor);
+
+  // ---- Transfers (transfer.cc)
+  void upload(const DeviceTensor& tensor, const HostView& view);
+  void upload(const StackedDeviceTensor& tensor, const HostView& view);
+  void download(const DeviceTensor& tensor, const MutableHostView& view);
+  void download(const StackedDeviceTensor& tensor, const MutableHostView& view);
+  /// The same bytes to every shard.
+  void upload_replicated(const StackedDeviceTensor& tensor, const HostView& view);
+
+  // ---- Runs (submit.cc, runs.cc)
+  Run submit(const Program& program, std::span<const Argument> arguments);
+  bool wait(const RunState& state, base::Deadline deadline);
+  bool done(const RunState& state);
+  RunReport report(const RunState& state);
+  void drop(RunState* state) noexcept;
+
+  // ---- End (close.cc)
+  CloseReport close(std::chrono::duration<double> budget);
+  CloseReport close() { return close(options_.close_timeout); }
+
+ private:
+  class CatalogOfRegistry;
+  class OrchestrationLease;
+  class TransferDraftLease;
+  enum class Life : std::uint32_t { open, closing, closed };
+
+  /// One tensor of a transfer and the host memory that belongs to it.
+  struct TransferPart {
+    Shard shard;
+    std::uint64_t offset_bytes = 0;
+    const Layout* layout = nullptr;
+    void* host = nullptr;
+  };
+
+  MeshCore(const MeshOptions& options, std::shared_ptr<rank::RankEnvironment> environment,
+           std::unique_ptr<link::Link> link);
+  base::Status start(base::Deadline deadline);
+  void abandon_start();
+
+  base::Result<base::TableKey> allocate_locked(int rank, std::uint64_t bytes) RC_REQUIRES(mutex_);
+  void free_locked(int rank, base::TableKey key) RC_REQUIRES(mutex_);
+  void return_memory_locked() RC_REQUIRES(mutex_);
+  void check_mesh(std::uint64_t incarnation, const char* call) const;
+  void check_rank(int rank, const char* call) const;
+  void check_not_orchestrating(const char* call) const;
+  std::vector<int> checked_ranks(std::int64_t shard_count, std::span<const int> ranks, const char* call) const;
+
+  void transfer(frame::TaskKind kind, std::span<const TransferPart> parts);
+  void transfer_stack(frame::TaskKind kind, const StackedData& data, void* host, std::uint64_t stride_bytes);
+
+  RunState* reserve(const graph::RunDraft& draft, std::int64_t begin_ns);
+  void write_frames(const graph::RunDraft& draft, RunState& state) noexcept;
+  /// `recheck()` looks at the draft's handles again, under the mutex; `count(counters_)` counts what was published.
+  void publish(const graph::RunDraft& draft, RunState& state, std::uint64_t epoch,
+               base::FunctionRef<base::Status()> recheck, base::FunctionRef<void(MeshStats&)> count);
+  base::Status publish_locked(RunState& state) RC_REQUIRES(mutex_);
+  bool ended(const RunState& state) const noexcept;
+  std::size_t finish_ended_locked() RC_REQUIRES(mutex_);
+  void finish_locked(RunState& state) RC_REQUIRES(mutex_);
+  void finish_if_ended(const RunState& state);
+  bool keep_house();
+  void ask_keeper();
+
+  void drain(base::Deadline deadline);
+  void stop_ranks(base::Deadline deadline);
+
+  const MeshOptions options_;
+  const int world_size_;
+  const std::uint64_t incarnation_;
+  const std::uint64_t process_;  // the process that opened it: a forked child finds it closed
+  std::shared_ptr<rank::RankEnvironment> environment_;  // shared with the threads of ranks
+  std::unique_ptr<link::Link> link_;
+  std::unique_ptr<program::KernelCatalog> catalog_;
+  program::MeshView view_;
+
+  std::timed_mutex lifecycle_;  // held by a closer; never together with mutex_ but to take that inside
+  mutable base::Mutex mutex_;
+  // Written under the mutex by close; read by any thread. Ordered by mesh_life.
+  std::atomic<Life> life_{Life::open};
+  // Grows, under the mutex, whenever a handle that was live may no longer be (P1). Read by submits before they check
+  // handles. Ordered by mesh_epoch and, for the deciding comparison, the mutex.
+  std::atomic<std::uint64_t> epoch_{1};
+
+  std::vector<std::unique_ptr<memory::BufferTable>> tables_;              // by rank; rows guarded by mutex_
+  std::vector<std::unique_ptr<mesh::LinkHeap>> heaps_ RC_GUARDED_BY(mutex_);  // by rank
+  std::vector<std::vector<frame::TableChange>> pending_changes_ RC_GUARDED_BY(mutex_);  // by rank, for its next record
+  memory::DeferredFrees deferred_ RC_GUARDED_BY(mutex_);
+  std::unique_ptr<mesh::RunTable> runs_ RC_GUARDED_BY(mutex_);
+  std::uint64_t last_run_ RC_GUARDED_BY(mutex_) = 0;
+  bool told_to_stop_ RC_GUARDED_BY(mutex_) = false;
+  mesh::StoreChooser stores_ RC_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<OrchestratorImpl>> orchestrations_ RC_GUARDED_BY(mutex_);  // that no submit uses
+  std::vector<std::unique_ptr<graph::RunDraft>> transfer_drafts_ RC_GUARDED_BY(mutex_);
+  base::Scratch<frame::BlockRef> side_blocks_ RC_GUARDED_BY(mutex_);  // of the publication at hand
+  std::vector<std::string> dropped_errors_ RC_GUARDED_BY(mutex_);  // of dropped runs, to be logged
+  MeshStats counters_ RC_GUARDED_BY(mutex_);
+  // Written by publications after they left the mutex, read by stats.
+  std::atomic<std::uint64_t> wakes_{0};
+
+  std::unique_ptr<mesh::Keeper> keeper_;
+};
+
+}  // namespace rankcast::detail

@@ -1,0 +1,49 @@
+#include "mesh/keeper.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "base/fault_point.h"
+
+namespace rankcast::mesh {
+
+base::Result<std::unique_ptr<Keeper>> Keeper::start(base::KeeperSignal& signal, Work work) {
+  std::unique_ptr<Keeper> keeper(new Keeper(signal, std::move(work)));
+  try {
+    if (RANKCAST_FAULT_POINT("mesh.start_keeper")) {
+      throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    }
+    keeper->thread_ = std::thread(&Keeper::main, keeper.get());
+  } catch (const std::system_error& error) {
+    return base::unexpected_failure(ErrorCode::out_of_memory, "cannot start the keeper's thread: {}", error.what());
+  }
+  return keeper;
+}
+
+Keeper::Keeper(base::KeeperSignal& signal, Work work) : signal_(signal), work_(std::move(work)) {}
+
+Keeper::~Keeper() {
+  base::store_seq_cst(stop_, true);
+  signal_.notify();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Keeper::main() {
+  pthread_setname_np(pthread_self(), "rankcast-keeper");
+  while (!base::load_seq_cst(stop_)) {
+    pollfd descriptor{signal_.fd(), POLLIN, 0};
+    poll(&descriptor, 1, -1);
+    signal_.drain();
+    signal_.clear();
+    if (!work_()) continue;
+    // What is left waits for ranks: ask to be told, then look once more, for what came in between.
+    signal_.want();
+    work_();
+  }
+}
+
+}  // namespace rankcast::mesh

@@ -1,0 +1,37 @@
+// The mesh's one housekeeping thread (PROTOCOL P11): asleep in poll until somebody asks, off the path of a healthy
+// dispatch.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+#include "base/keeper_signal.h"
+#include "base/status.h"
+
+namespace rankcast::mesh {
+
+class Keeper {
+ public:
+  /// What is done each time the keeper wakes: everything that can be done now. Returns true while something is left that
+  /// a rank's next retirement may bring on.
+  using Work = std::function<bool()>;
+
+  /// `signal` is borrowed: the mesh stops the keeper before its link is gone. Fails when no thread can be had.
+  static base::Result<std::unique_ptr<Keeper>> start(base::KeeperSignal& signal, Work work);
+  /// Stops and joins.
+  ~Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+ private:
+  Keeper(base::KeeperSignal& signal, Work work);
+  void main();
+
+  base::KeeperSignal& signal_;
+  Work work_;
+  // Written by the destructor, read by the keeper's thread; ordered by seq_cst, then the eventfd.
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace rankcast::mesh

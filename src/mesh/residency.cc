@@ -1,0 +1,128 @@
+// Resident memory: alloc, alloc_stacked, free (PROTOCOL P1).
+//
+// free: makes the generation pass, bumps the epoch, notes the last published run; memory returns when every run up to that
+// one has ended on all its lanes.
+#include <utility>
+
+#include "base/fault_point.h"
+#include "memory/poison.h"
+#include "mesh/core.h"
+#include "tensor/layout.h"
+#include "tensor/tensor_access.h"
+
+namespace rankcast::detail {
+
+using base::failure;
+using base::Status;
+using base::throw_error;
+
+base::Result<base::TableKey> MeshCore::allocate_locked(int rank, std::uint64_t bytes) {
+  const auto index = static_cast<std::size_t>(rank);
+  mesh::LinkHeap& heap = *heaps_[index];
+  auto block = RANKCAST_FAULT_POINT("mesh.alloc_block")
+                   ? tl::unexpected(failure(ErrorCode::out_of_memory, "made to fail at the heap"))
+                   : heap.allocate(bytes);
+  if (!block) {
+    Status status = std::move(block).error();
+    status.text = fmt::format("rank {}: no memory for a buffer of {} bytes: {}", rank, bytes, status.text);
+    return tl::unexpected(std::move(status).with_rank(rank));
+  }
+  auto key = RANKCAST_FAULT_POINT("mesh.alloc_slot")
+                 ? tl::unexpected(failure(ErrorCode::out_of_memory, "made to fail at the table"))
+                 : tables_[index]->insert(*block, bytes);
+  if (!key) {
+    heap.release(*block);
+    Status status = std::move(key).error();
+    status.text = fmt::format("rank {}: no room for a buffer of {} bytes: {}", rank, bytes, status.text);
+    return tl::unexpected(std::move(status).with_rank(rank));
+  }
+  memory::unpoison(heap.address(*block), block->bytes);
+  pending_changes_[index].push_back(
+      {block->offset, bytes, key->slot, key->generation, heap.segment_id(*block), 0});
+  return key;
+}
+
+DeviceTensor MeshCore::alloc(int rank, const Shape& shape, DType dtype) {
+  check_open();
+  check_rank(rank, "alloc");
+  const Layout layout = tensor::contiguous_layout(dtype, shape);
+  base::MutexLock lock(mutex_);
+  check_open();
+  const base::TableKey key = base::value_or_throw(allocate_locked(rank, layout.extent_bytes));
+  return TensorAccess::make(incarnation_, {key.slot, key.generation, rank, 0}, 0, layout);
+}
+
+StackedDeviceTensor MeshCore::alloc_stacked(const Shape& shape, DType dtype, std::span<const int> ranks) {
+  check_open();
+  if (shape.dims() < 2) {
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "alloc_stacked: shape {} has one dimension; a stack is [shards, tail...]", shape.to_string()));
+  }
+  const std::vector<int> on = checked_ranks(shape[0], ranks, "alloc_stacked");
+  const Layout layout = tensor::contiguous_layout(dtype, shape.tail());
+  std::vector<Shard> shards;
+  shards.reserve(on.size());
+
+  base::MutexLock lock(mutex_);
+  check_open();
+  for (const int rank : on) {
+    auto key = allocate_locked(rank, layout.extent_bytes);
+    if (!key) {
+      for (const Shard& shard : shards) free_locked(shard.rank, {shard.slot, shard.generation});
+      throw_error(std::move(key).error());
+    }
+    shards.push_back({key->slot, key->generation, rank, 0});
+  }
+  return TensorAccess::make_stacked(incarnation_, layout, std::move(shards), world_size_);
+}
+
+void MeshCore::free_locked(int rank, base::TableKey key) {
+  const auto index = static_cast<std::size_t>(rank);
+  const auto row = tables_[index]->remove(key);
+  if (!row) return;
+  // Before anything else that a submit may see: it compares this under the mutex before it publishes.
+  base::store_release(epoch_, base::load_relaxed(epoch_) + 1);  // pairs: mesh_epoch  // relaxed: written here only
+  pending_changes_[index].push_back({0, 0, key.slot, 0, 0, 0});
+  deferred_.add(rank, row->block, last_run_);
+}
+
+void MeshCore::return_memory_locked() {
+  if (deferred_.size() == 0) return;
+  for (const memory::DeferredFree& freed : deferred_.take_ready(runs_->oldest_run(last_run_ + 1))) {
+    mesh::LinkHeap& heap = *heaps_[static_cast<std::size_t>(freed.rank)];
+    memory::poison(heap.address(freed.block), freed.block.bytes);
+    heap.release(freed.block);
+  }
+}
+
+void MeshCore::free(const DeviceTensor& tensor) {
+  check_open();
+  check_mesh(TensorAccess::mesh(tensor), "free");
+  const Shard& shard = TensorAccess::shard(tensor);
+  bool left = false;
+  {
+    base::MutexLock lock(mutex_);
+    check_open();
+    free_locked(shard.rank, {shard.slot, shard.generation});
+    return_memory_locked();
+    left = deferred_.size() != 0;
+  }
+  if (left) ask_keeper();
+}
+
+void MeshCore::free(const StackedDeviceTensor& tensor) {
+  check_open();
+  const StackedData* data = TensorAccess::data(tensor);
+  check_mesh(data == nullptr ? 0 : data->mesh, "free");
+  bool left = false;
+  {
+    base::MutexLock lock(mutex_);
+    check_open();
+    for (const Shard& shard : data->shards) free_locked(shard.rank, {shard.slot, shard.generation});
+    return_memory_locked();
+    left = deferred_.size() != 0;
+  }
+  if (left) ask_keeper();
+}
+
+}  // namespace rankcast::detail

@@ -1,0 +1,185 @@
+#include "mesh/run_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+
+namespace rankcast::mesh {
+namespace {
+
+constexpr std::uint64_t kFrameSegmentBytes = std::uint64_t{1} << 20;
+constexpr std::uint32_t kFirstFrameBytes = 8192;
+// A side block that carried many table changes is not worth keeping.
+constexpr std::uint64_t kKeptSideBytes = std::uint64_t{64} << 10;
+
+}  // namespace
+
+std::uint64_t RunTable::shared_bytes(int world_size, int slots) noexcept {
+  return static_cast<std::uint64_t>(slots) * frame::run_record_bytes(world_size);
+}
+
+RunTable::RunTable(link::Link& link, int slots) : link_(link) {
+  const int world_size = link.world_size();
+  for (int rank = 0; rank < world_size; ++rank) {
+    heaps_.push_back(std::make_unique<LinkHeap>(link, kFrameSegmentBytes));
+  }
+  slots_.resize(static_cast<std::size_t>(slots));
+  const std::uint64_t stride = frame::run_record_bytes(world_size);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].record = new (link.shared() + i * stride) frame::RunRecord();
+    slots_[i].lanes.resize(static_cast<std::size_t>(world_size));
+    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1 - i));
+  }
+  in_flight_.reserve(slots_.size());
+}
+
+RunState* RunTable::take_state() {
+  if (spare_states_.empty()) {
+    ++base::scratch_growths;
+    states_.push_back(std::make_unique<RunState>());
+    spare_states_.reserve(states_.size());
+    return states_.back().get();
+  }
+  RunState* state = spare_states_.back();
+  spare_states_.pop_back();
+  return state;
+}
+
+RunState* RunTable::try_take() {
+  if (free_slots_.empty()) return nullptr;
+  RunState* state = take_state();
+  state->slot = free_slots_.back();
+  free_slots_.pop_back();
+  state->lanes.clear();
+  state->held = true;
+  ++reserved_;
+  return state;
+}
+
+RunState* RunTable::take_empty() {
+  RunState* state = take_state();
+  state->lanes.clear();
+  state->held = true;
+  base::store_release(state->finished, true);  // pairs: run_finished
+  return state;
+}
+
+void RunTable::give_back(RunState* state) noexcept {
+  free_slots_.push_back(state->slot);
+  --reserved_;
+  recycle(state);
+}
+
+void RunTable::recycle(RunState* state) noexcept {
+  state->held = false;
+  state->error = base::Status();
+  base::store_release(state->finished, false);  // pairs: run_finished
+  spare_states_.push_back(state);
+}
+
+base::Result<frame::BlockRef> RunTable::make_room(Room& room, int rank, std::uint32_t bytes) {
+  LinkHeap& heap = *heaps_[static_cast<std::size_t>(rank)];
+  if (!room.used || room.block.bytes < bytes) {
+    auto block = heap.allocate(std::max(kFirstFrameBytes, std::bit_ceil(bytes)));
+    if (!block) return tl::unexpected(std::move(block).error());
+    ++base::scratch_growths;
+    if (room.used) heap.release(room.block);
+    room = {*block, true};
+  }
+  return frame::BlockRef{room.block.offset, heap.segment_id(room.block), bytes};
+}
+
+base::Status RunTable::reserve_frame(RunState& state, RunLane& lane, std::uint32_t bytes) {
+  auto ref = make_room(slots_[state.slot].lanes[static_cast<std::size_t>(lane.rank)].frame, lane.rank, bytes);
+  if (!ref) return std::move(ref).error();
+  lane.frame = *ref;
+  lane.frame_address = link_.segment(ref->segment) + ref->offset;
+  return {};
+}
+
+base::Result<std::byte*> RunTable::reserve_side(RunState& state, int rank, std::uint32_t bytes, frame::BlockRef* side) {
+  auto ref = make_room(slots_[state.slot].lanes[static_cast<std::size_t>(rank)].side, rank, bytes);
+  if (!ref) return tl::unexpected(std::move(ref).error());
+  *side = *ref;
+  return link_.segment(ref->segment) + ref->offset;
+}
+
+base::Status RunTable::reserve_outcomes(RunState& state, std::uint32_t task_count) {
+  Slot& slot = slots_[state.slot];
+  if (slot.outcomes.bytes >= task_count) return {};
+  const std::uint32_t bytes = std::bit_ceil(std::max(4096u, task_count));
+  auto id = link_.add_segment(bytes);
+  if (!id) return std::move(id).error();
+  ++base::scratch_growths;
+  slot.outcomes = {0, *id, bytes};
+  return {};
+}
+
+void RunTable::publish(RunState& state) noexcept {
+  Slot& slot = slots_[state.slot];
+  frame::RunRecord& record = *slot.record;
+  record.run = state.run;
+  record.outcomes = slot.outcomes;
+  record.tasks = 0;
+  for (const RunLane& lane : state.lanes) record.tasks += lane.tasks;
+  record.lanes_left.arm(state.run, static_cast<std::uint32_t>(state.lanes.size()));
+  --reserved_;
+  state.in_flight = true;
+  in_flight_.push_back(&state);
+}
+
+void RunTable::finish(RunState& state) {
+  RC_CHECK(state.in_flight);
+  Slot& slot = slots_[state.slot];
+  const frame::LaneReport* reports = frame::lane_reports(slot.record);
+  const frame::LaneReport* first_error = nullptr;
+  for (RunLane& lane : state.lanes) {
+    const frame::LaneReport& report = reports[lane.rank];
+    lane.entry_ns = report.entry_ns;
+    lane.exit_ns = report.exit_ns;
+    if (report.error_code == 0) [[likely]] {
+      continue;
+    }
+    if (first_error == nullptr || report.error_task < first_error->error_task) {
+      first_error = &report;
+      state.error.code = static_cast<ErrorCode>(report.error_code);
+      state.error.rank = lane.rank;
+      state.error.argument = report.error_argument;
+    }
+  }
+  if (first_error != nullptr) [[unlikely]] {
+    const std::size_t length = strnlen(first_error->error_text, frame::kErrorTextBytes);
+    state.error.text = fmt::format("run {} failed: {}", state.run, std::string_view(first_error->error_text, length));
+    std::memset(link_.segment(slot.outcomes.segment) + slot.outcomes.offset, 0, slot.record->tasks);
+  }
+  for (const RunLane& lane : state.lanes) {
+    Room& side = slot.lanes[static_cast<std::size_t>(lane.rank)].side;
+    if (side.used && side.block.bytes > kKeptSideBytes) {
+      heaps_[static_cast<std::size_t>(lane.rank)]->release(side.block);
+      side = Room();
+    }
+  }
+  free_slots_.push_back(state.slot);
+  state.in_flight = false;
+  in_flight_.erase(std::find(in_flight_.begin(), in_flight_.end(), &state));
+  base::store_release(state.finished, true);  // pairs: run_finished
+}
+
+bool RunTable::drop(RunState* state) noexcept {
+  state->held = false;
+  if (state->in_flight) return false;
+  recycle(state);
+  return true;
+}
+
+std::uint64_t RunTable::oldest_run(std::uint64_t next) const noexcept {
+  std::uint64_t oldest = next;
+  for (const RunState* state : in_flight_) oldest = std::min(oldest, state->run);
+  return oldest;
+}
+
+}  // namespace rankcast::mesh

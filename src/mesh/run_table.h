@@ -1,0 +1,94 @@
+// The runs in flight: a fixed number of slots, each with its run record and its blocks of frame memory, and the pool of
+// run states.
+//
+// A slot is taken by a submit, given up when the run has ended on all its lanes, and then used again, the last one first:
+// its memory is warm. Everything here is used under the mesh's mutex, unless said otherwise.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "frame/encode.h"
+#include "frame/records.h"
+#include "link/link.h"
+#include "mesh/link_heap.h"
+#include "mesh/run_state.h"
+
+namespace rankcast::mesh {
+
+using detail::RunLane;
+using detail::RunState;
+
+class RunTable {
+ public:
+  /// Bytes of the link's shared area that `slots` run records take.
+  static std::uint64_t shared_bytes(int world_size, int slots) noexcept;
+
+  /// `link` is borrowed: the mesh destroys this first.
+  RunTable(link::Link& link, int slots);
+  RunTable(const RunTable&) = delete;
+  RunTable& operator=(const RunTable&) = delete;
+
+  /// A state with a slot, held, not in flight; null when all slots are taken.
+  RunState* try_take();
+  /// Takes back a state whose run was not published.
+  void give_back(RunState* state) noexcept;
+  /// A finished state without a slot, for a run that has nothing to do.
+  RunState* take_empty();
+
+  /// Room for the frame of one lane in the state's slot; sets the lane's `frame` and `frame_address`.
+  base::Status reserve_frame(RunState& state, RunLane& lane, std::uint32_t bytes);
+  /// The same for the lane's side block; returns the host's address.
+  base::Result<std::byte*> reserve_side(RunState& state, int rank, std::uint32_t bytes, frame::BlockRef* side);
+  /// Room for one outcome a task.
+  base::Status reserve_outcomes(RunState& state, std::uint32_t task_count);
+
+  /// Fills the run record and counts the run as in flight. The lanes' ends are set; the records go out next.
+  void publish(RunState& state) noexcept;
+
+  /// The run's lanes have ended: reads outcomes and reports, frees the slot. Call once.
+  void finish(RunState& state);
+
+  /// The Run is gone. True if the state was given back; false: the run is still in flight, whoever finishes it gives the
+  /// state back.
+  bool drop(RunState* state) noexcept;
+  /// Gives back a finished state that nobody holds.
+  void recycle(RunState* state) noexcept;
+
+  std::vector<RunState*>& in_flight() noexcept { return in_flight_; }
+  /// Slots taken by submits that have not published yet.
+  int reserved() const noexcept { return reserved_; }
+  /// The least run number in flight, or `next` when there is none.
+  std::uint64_t oldest_run(std::uint64_t next) const noexcept;
+
+ private:
+  struct Room {
+    memory::Block block;
+    bool used = false;  // there is a block
+  };
+  struct LaneRoom {
+    Room frame;
+    Room side;
+  };
+  struct Slot {
+    frame::RunRecord* record = nullptr;
+    frame::BlockRef outcomes;
+    std::vector<LaneRoom> lanes;  // by rank
+  };
+
+  base::Result<frame::BlockRef> make_room(Room& room, int rank, std::uint32_t bytes);
+  RunState* take_state();
+
+  link::Link& link_;
+  std::vector<std::unique_ptr<LinkHeap>> heaps_;  // of frames, by rank
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_slots_;               // the last one given up is taken first
+  std::vector<std::unique_ptr<RunState>> states_;       // all
+  std::vector<RunState*> spare_states_;                 // that nobody uses
+  std::vector<RunState*> in_flight_;
+  int reserved_ = 0;
+};
+
+}  // namespace rankcast::mesh

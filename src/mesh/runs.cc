@@ -1,0 +1,179 @@
+// What becomes of a published run: waiting for it, finishing it, the handle, and the keeper's work.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "mesh/core.h"
+
+namespace rankcast::detail {
+
+using base::failure;
+using base::throw_error;
+
+bool MeshCore::ended(const RunState& state) const noexcept {
+  return state.lanes_ended([this](int rank) -> const base::Timeline& { return link_->timeline(rank); });
+}
+
+void MeshCore::finish_locked(RunState& state) {
+  runs_->finish(state);
+  std::int64_t last_exit_ns = state.submit_begin_ns;
+  for (const RunLane& lane : state.lanes) last_exit_ns = std::max(last_exit_ns, lane.exit_ns);
+  if (!state.is_transfer) {
+    stores_.add(state.store_kind, state.frame_bytes, last_exit_ns - state.submit_begin_ns);
+  }
+  if (!state.held) {
+    if (!state.error.ok()) dropped_errors_.push_back(std::move(state.error.text));
+    runs_->recycle(&state);
+  }
+}
+
+// Returns how many there were.
+std::size_t MeshCore::finish_ended_locked() {
+  std::size_t count = 0;
+  std::vector<RunState*>& in_flight = runs_->in_flight();
+  for (std::size_t i = in_flight.size(); i-- > 0;) {
+    if (!ended(*in_flight[i])) continue;
+    finish_locked(*in_flight[i]);
+    ++count;
+  }
+  if (count != 0) return_memory_locked();
+  return count;
+}
+
+bool MeshCore::wait(const RunState& state, base::Deadline deadline) {
+  if (!state.is_finished()) {
+    const auto ready = [&]() noexcept { return state.is_finished() || ended(state); };
+    if (link_->control().waiters().wait(ready, link_->spin(), deadline) != base::WaitResult::ready) return false;
+    finish_if_ended(state);
+  }
+  if (!state.error.ok()) [[unlikely]] {
+    ErrorFields fields;
+    fields.dispatch_id = state.run;
+    if (state.error.rank >= 0) fields.rank = state.error.rank;
+    if (state.error.argument >= 0) fields.argument = state.error.argument;
+    throw Error(state.error.code, state.error.text, fields);
+  }
+  return true;
+}
+
+// Whoever finishes a run wakes the others: a submit that waits for a slot, a second thread that waits for this run.
+void MeshCore::finish_if_ended(const RunState& state) {
+  std::size_t finished = 0;
+  if (!state.is_finished()) {
+    base::MutexLock lock(mutex_);
+    finished = finish_ended_locked();
+  }
+  if (finished != 0) link_->control().waiters().notify();
+}
+
+bool MeshCore::done(const RunState& state) {
+  if (state.is_finished()) return true;
+  if (!ended(state)) return false;
+  finish_if_ended(state);
+  return true;
+}
+
+RunReport MeshCore::report(const RunState& state) {
+  if (!done(state)) {
+    throw_error(failure(ErrorCode::invalid_argument, "report of run {} before it is done; wait for it first", state.run));
+  }
+  const auto since_begin = [&](std::int64_t ns) { return static_cast<double>(ns - state.submit_begin_ns) * 1e-3; };
+  RunReport report;
+  report.dispatch_id = state.run;
+  report.submit_us = since_begin(state.submit_end_ns);
+  report.total_us = report.submit_us;
+  double first_entry = 0;
+  double last_entry = 0;
+  for (const RunLane& lane : state.lanes) {
+    const RankReport& rank = report.ranks.emplace_back(
+        RankReport{lane.rank, since_begin(lane.entry_ns), since_begin(lane.exit_ns),
+                   static_cast<double>(lane.exit_ns - lane.entry_ns) * 1e-3, lane.tasks});
+    first_entry = report.ranks.size() == 1 ? rank.entry_us : std::min(first_entry, rank.entry_us);
+    last_entry = std::max(last_entry, rank.entry_us);
+    report.total_us = report.ranks.size() == 1 ? rank.exit_us : std::max(report.total_us, rank.exit_us);
+  }
+  report.entry_spread_us = last_entry - first_entry;
+  return report;
+}
+
+void MeshCore::drop(RunState* state) noexcept {
+  bool in_flight = false;
+  {
+    base::MutexLock lock(mutex_);
+    in_flight = !runs_->drop(state);
+  }
+  if (in_flight) ask_keeper();
+}
+
+// ---- The keeper's work (P11) --------------------------------------------------------------------------------------
+
+// For what no thread waits for: memory freed while runs are in flight, and dropped runs. Asked first, looked after: a rank
+// that retires in between either sees the wish or is seen here.
+void MeshCore::ask_keeper() {
+  link_->keeper().want();
+  keep_house();
+}
+
+bool MeshCore::keep_house() {
+  std::size_t finished = 0;
+  bool left = false;
+  std::vector<std::string> errors;
+  {
+    base::MutexLock lock(mutex_);
+    finished = finish_ended_locked();
+    return_memory_locked();
+    errors.swap(dropped_errors_);
+    left = deferred_.size() != 0 ||
+           std::ranges::any_of(runs_->in_flight(), [](const RunState* state) { return !state->held; });
+  }
+  if (finished != 0) link_->control().waiters().notify();
+  for (const std::string& error : errors) base::log_error("{} (its handle was dropped)", error);
+  return left;
+}
+
+}  // namespace rankcast::detail
+
+namespace rankcast {
+
+Run::Run() noexcept = default;
+
+Run::Run(std::shared_ptr<detail::MeshCore> mesh, detail::RunState* state) noexcept
+    : mesh_(std::move(mesh)), state_(state) {}
+
+Run::Run(Run&& other) noexcept : mesh_(std::move(other.mesh_)), state_(std::exchange(other.state_, nullptr)) {}
+
+Run& Run::operator=(Run&& other) noexcept {
+  std::swap(mesh_, other.mesh_);
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+Run::~Run() {
+  if (state_ != nullptr) mesh_->drop(state_);
+}
+
+namespace {
+
+const detail::RunState& checked(const detail::RunState* state, const char* call) {
+  if (state == nullptr) {
+    base::throw_error(base::failure(ErrorCode::invalid_argument, "{}: the run is empty", call));
+  }
+  return *state;
+}
+
+}  // namespace
+
+std::uint64_t Run::dispatch_id() const { return checked(state_, "dispatch_id").run; }
+
+bool Run::done() const { return mesh_->done(checked(state_, "done")); }
+
+void Run::wait() const { mesh_->wait(checked(state_, "wait"), base::Deadline::never()); }
+
+bool Run::wait_for(std::chrono::duration<double> timeout) const {
+  const detail::RunState& state = checked(state_, "wait_for");
+  return mesh_->wait(state, detail::checked_deadline(timeout, "wait_for: the timeout"));
+}
+
+RunReport Run::report() const { return mesh_->report(checked(state_, "report")); }
+
+}  // namespace rankcast

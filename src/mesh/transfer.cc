@@ -1,0 +1,163 @@
+// Uploads and downloads: runs of one transfer task a rank, after all work published earlier there. The caller's thread
+// waits for the end, so the host's memory is used only during the call.
+#include <utility>
+
+#include "base/clock.h"
+#include "mesh/core.h"
+#include "tensor/layout.h"
+#include "tensor/tensor_access.h"
+
+namespace rankcast::detail {
+
+using base::failure;
+using base::Status;
+using base::throw_error;
+
+namespace {
+
+template <class Tensor, class View>
+void check_match(const Tensor& tensor, const View& view, const char* call) {
+  if (view.dtype() != tensor.dtype() || !(view.shape() == tensor.shape())) {
+    throw_error(failure(ErrorCode::invalid_argument, "{}: the host memory is {}{}, the tensor {}{}; both must be equal", call,
+                        dtype_name(view.dtype()), view.shape().to_string(), dtype_name(tensor.dtype()),
+                        tensor.shape().to_string()));
+  }
+}
+
+Status stale(const char* call, const Shard& shard) {
+  return failure(ErrorCode::stale_tensor,
+                 "{}: the tensor was freed (slot {}, generation {} of rank {} is no longer live); pass a live tensor", call,
+                 shard.slot, shard.generation, shard.rank)
+      .with_rank(shard.rank);
+}
+
+void* mutable_address(const void* data) noexcept { return const_cast<void*>(data); }
+
+}  // namespace
+
+/// A draft that no other transfer uses, given back at the end.
+class MeshCore::TransferDraftLease {
+ public:
+  explicit TransferDraftLease(MeshCore& core) : core_(core) {
+    base::MutexLock lock(core.mutex_);
+    if (core.transfer_drafts_.empty()) {
+      draft_ = std::make_unique<graph::RunDraft>(core.world_size_);
+    } else {
+      draft_ = std::move(core.transfer_drafts_.back());
+      core.transfer_drafts_.pop_back();
+    }
+    draft_->clear();
+  }
+  ~TransferDraftLease() {
+    base::MutexLock lock(core_.mutex_);
+    core_.transfer_drafts_.push_back(std::move(draft_));
+  }
+  TransferDraftLease(const TransferDraftLease&) = delete;
+  TransferDraftLease& operator=(const TransferDraftLease&) = delete;
+
+  graph::RunDraft& operator*() const noexcept { return *draft_; }
+  graph::RunDraft* operator->() const noexcept { return draft_.get(); }
+
+ private:
+  MeshCore& core_;  // borrowed from the call
+  std::unique_ptr<graph::RunDraft> draft_;
+};
+
+void MeshCore::transfer(frame::TaskKind kind, std::span<const TransferPart> parts) {
+  const char* call = kind == frame::TaskKind::upload ? "upload" : "download";
+  check_open();
+  check_not_orchestrating(call);
+  const std::int64_t begin_ns = base::now_ns();
+  const std::uint64_t epoch = base::load_acquire(epoch_);  // pairs: mesh_epoch
+  const auto check_live = [&]() -> Status {
+    for (const TransferPart& part : parts) {
+      const memory::BufferTable& table = *tables_[static_cast<std::size_t>(part.shard.rank)];
+      if (!table.live({part.shard.slot, part.shard.generation})) return stale(call, part.shard);
+    }
+    return {};
+  };
+  base::throw_if_failed(check_live());
+
+  TransferDraftLease draft(*this);
+  for (const TransferPart& part : parts) {
+    frame::FrameDraft& lane = draft->lane(part.shard.rank);
+    frame::TaskRecord task;
+    task.kind = kind;
+    task.kernel = frame::kNone;
+    task.task = draft->task_count++;
+    task.arguments = {static_cast<std::uint32_t>(lane.arguments.size()), 2};
+    frame::ArgumentRecord tensor;
+    tensor.offset = part.offset_bytes;
+    tensor.slot = part.shard.slot;
+    tensor.generation = part.shard.generation;
+    tensor.layout = static_cast<std::uint32_t>(draft->layouts.size());
+    tensor.lane = static_cast<std::uint32_t>(part.shard.rank);
+    tensor.tag = kind == frame::TaskKind::upload ? Tag::out : Tag::in;
+    frame::ArgumentRecord host = tensor;
+    host.offset = reinterpret_cast<std::uint64_t>(part.host);
+    host.slot = host.generation = 0;
+    host.tag = kind == frame::TaskKind::upload ? Tag::in : Tag::out;
+    host.place = frame::Place::host;
+    draft->layouts.push(*part.layout);
+    lane.arguments.push(tensor);
+    lane.arguments.push(host);
+    lane.tasks.push(task);
+  }
+  RunState* state = reserve(*draft, begin_ns);
+  state->is_transfer = true;
+  write_frames(*draft, *state);
+  publish(*draft, *state, epoch, check_live, [](MeshStats& counters) { ++counters.transfers; });
+  const auto give_state_back = [this](RunState* used) { drop(used); };
+  const std::unique_ptr<RunState, decltype(give_state_back)> held(state, give_state_back);
+  wait(*state, base::Deadline::never());
+}
+
+void MeshCore::upload(const DeviceTensor& tensor, const HostView& view) {
+  check_open();
+  check_mesh(TensorAccess::mesh(tensor), "upload");
+  check_match(tensor, view, "upload");
+  const TransferPart part{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor), &TensorAccess::layout(tensor),
+                          mutable_address(view.data())};
+  transfer(frame::TaskKind::upload, {&part, 1});
+}
+
+void MeshCore::download(const DeviceTensor& tensor, const MutableHostView& view) {
+  check_open();
+  check_mesh(TensorAccess::mesh(tensor), "download");
+  check_match(tensor, view, "download");
+  const TransferPart part{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor), &TensorAccess::layout(tensor),
+                          view.data()};
+  transfer(frame::TaskKind::download, {&part, 1});
+}
+
+void MeshCore::transfer_stack(frame::TaskKind kind, const StackedData& data, void* host, std::uint64_t stride_bytes) {
+  std::vector<TransferPart> parts;
+  parts.reserve(data.shards.size());
+  for (std::size_t i = 0; i < data.shards.size(); ++i) {
+    parts.push_back({data.shards[i], 0, &data.layout, static_cast<std::byte*>(host) + i * stride_bytes});
+  }
+  transfer(kind, parts);
+}
+
+void MeshCore::upload(const StackedDeviceTensor& tensor, const HostView& view) {
+  check_open();
+  const StackedData* data = TensorAccess::data(tensor);
+  check_mesh(data == nullptr ? 0 : data->mesh, "upload");
+  check_match(tensor, view, "upload");
+  transfer_stack(frame::TaskKind::upload, *data, mutable_address(view.data()), data->layout.extent_bytes);
+}
+
+void MeshCore::download(const StackedDeviceTensor& tensor, const MutableHostView& view) {
+  check_open();
+  const StackedData* data = TensorAccess::data(tensor);
+  check_mesh(data == nullptr ? 0 : data->mesh, "download");
+  check_match(tensor, view, "download");
+  transfer_stack(frame::TaskKind::download, *data, view.data(), data->layout.extent_bytes);
+}
+
+void MeshCore::upload_replicated(const StackedDeviceTensor& tensor, const HostView& view) {
+  const StackedData* data = TensorAccess::data(tensor);
+  transfer_stack(frame::TaskKind::upload, *data, mutable_address(view.data()), 0);
+}
+
+}  // namespace rankcast::detail

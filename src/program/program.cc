@@ -1,0 +1,89 @@
+// The user's end: programs, references to arguments, the orchestrator's door.
+#include "rankcast/program.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "program/orchestration.h"
+#include "tensor/layout.h"
+
+namespace rankcast {
+namespace {
+
+using base::failure;
+using base::throw_error;
+using detail::ArgumentKind;
+
+[[noreturn]] void fail_scalar() {
+  throw_error(failure(ErrorCode::invalid_argument, "the argument is a scalar, not a tensor"));
+}
+
+}  // namespace
+
+Program::Program(std::string name, Function function) : name_(std::move(name)), function_(std::move(function)) {
+  if (!function_) {
+    throw_error(failure(ErrorCode::invalid_argument, "program '{}' has no orchestration function", name_));
+  }
+}
+
+int Orchestrator::world_size() const noexcept { return impl_.world_size(); }
+
+Task Orchestrator::submit(std::string_view kernel, int rank, const TaskArgs& arguments) {
+  return impl_.submit_task(kernel, rank, arguments);
+}
+
+void Arguments::fail_index(std::size_t index) const {
+  throw_error(failure(ErrorCode::invalid_argument, "argument {} is asked for, but the submit has {}", index, size_));
+}
+
+void ArgumentRef::fail_shard_on(int rank) const {
+  if (entry_->kind != ArgumentKind::stacked || shard_ != kWhole) {
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "shard_on({}) wants a whole stacked tensor, but the argument is {}", rank,
+                        entry_->kind == ArgumentKind::scalar   ? "a scalar"
+                        : entry_->kind == ArgumentKind::device ? "a device tensor"
+                                                               : "one shard already")
+                    .with_rank(rank));
+  }
+  throw_error(failure(ErrorCode::wrong_rank, "the stacked argument has {} shards and none on rank {}",
+                      entry_->shard_count, rank)
+                  .with_rank(rank));
+}
+
+ArgumentRef ArgumentRef::operator[](int shard) const {
+  if (entry_->kind != ArgumentKind::stacked || shard_ != kWhole || shard < 0 || shard >= shard_count()) {
+    throw_error(failure(ErrorCode::invalid_argument, "shard {} is asked for, but the argument has {}", shard,
+                        entry_->kind == ArgumentKind::stacked && shard_ == kWhole
+                            ? fmt::format("shards 0 to {}", shard_count() - 1)
+                            : std::string("none to choose from")));
+  }
+  return ArgumentRef(entry_, shard);
+}
+
+int ArgumentRef::rank() const {
+  if (entry_->kind == ArgumentKind::scalar) fail_scalar();
+  if (entry_->kind == ArgumentKind::stacked && shard_ == kWhole) {
+    throw_error(failure(ErrorCode::invalid_argument, "a whole stack has no rank of its own; choose a shard"));
+  }
+  return entry_->shards[shard_ == kWhole ? 0 : shard_].rank;
+}
+
+DType ArgumentRef::dtype() const {
+  if (entry_->kind == ArgumentKind::scalar) fail_scalar();
+  return entry_->layout->dtype;
+}
+
+Shape ArgumentRef::shape() const {
+  if (entry_->kind == ArgumentKind::scalar) fail_scalar();
+  const Shape shape = tensor::layout_shape(*entry_->layout);
+  return entry_->kind == ArgumentKind::stacked && shard_ == kWhole ? shape.prepended(shard_count()) : shape;
+}
+
+Scalar ArgumentRef::scalar() const {
+  if (entry_->kind != ArgumentKind::scalar) {
+    throw_error(failure(ErrorCode::invalid_argument, "the argument is a tensor, not a scalar"));
+  }
+  return *entry_->scalar;
+}
+
+}  // namespace rankcast
