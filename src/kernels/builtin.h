@@ -42,13 +42,14 @@ int run_sum(const rankcast_kernel_context* context, void* state, const rankcast_
 /// the m bytes that the elements have in row-major order, without gaps; strides do not matter:
 ///
 ///   w_0, w_1, ...   the bytes in groups of 8, each a little-endian u64, the last filled with zeros
-///   P = 0x9E3779B97F4A7C15,  mix(h, w) = rotate_left((h xor w) * P, 29)   (all modulo 2^64)
+///   mix(h, w)       x = h xor w;  x = x xor (x >> 32);  x * 0x9E3779B97F4A7C15 modulo 2^64
 ///   four lanes      h_0 = 1, h_1 = 2, h_2 = 3, h_3 = 4
 ///   for each j      h_(j mod 4) = mix(h_(j mod 4), w_j)
 ///   at the end      s = m;  s = mix(s, h_0), mix(s, h_1), mix(s, h_2), mix(s, h_3);
 ///                   the result is s xor (s >> 32), its bits as an i64
 ///
-/// Each step is invertible, so tensors that differ within one 8-byte word never have equal sums.
+/// Each step is invertible, so tensors that differ within one 8-byte word never have equal
+/// checksums; others have by chance alone. It does not withstand someone who wants a collision.
 int check_checksum(const rankcast_call* call, rankcast_failure* failure);
 int run_checksum(const rankcast_kernel_context* context, void* state, const rankcast_call* call,
                  rankcast_failure* failure);

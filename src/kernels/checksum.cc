@@ -20,7 +20,8 @@ constexpr std::size_t kBlockBytes = 4096;
 static_assert(kBlockBytes % kGroupBytes == 0);
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t word) {
-  return std::rotl((h ^ word) * 0x9E3779B97F4A7C15u, 29);
+  const std::uint64_t x = h ^ word;
+  return (x ^ (x >> 32)) * 0x9E3779B97F4A7C15u;
 }
 
 class Checksum {
@@ -28,12 +29,17 @@ class Checksum {
   /// Every call but the last must give a multiple of kGroupBytes.
   void add(const std::byte* bytes, std::size_t count) {
     total_ += count;
-    for (; count >= kGroupBytes; count -= kGroupBytes, bytes += kGroupBytes) add_group(bytes);
-    if (count == 0) return;
-    std::array<std::byte, kGroupBytes> padded{};
-    std::memcpy(padded.data(), bytes, count);
-    const std::size_t words = (count + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
-    for (std::size_t lane = 0; lane < words; ++lane) add_word(padded.data(), lane);
+    Lanes lanes = lanes_;  // a copy, which stays in registers
+    for (; count >= kGroupBytes; count -= kGroupBytes, bytes += kGroupBytes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) add_word(bytes, lane, lanes);
+    }
+    if (count != 0) {
+      std::array<std::byte, kGroupBytes> padded{};
+      std::memcpy(padded.data(), bytes, count);
+      const std::size_t words = (count + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+      for (std::size_t lane = 0; lane < words; ++lane) add_word(padded.data(), lane, lanes);
+    }
+    lanes_ = lanes;
   }
 
   std::int64_t result() const {
@@ -43,16 +49,15 @@ class Checksum {
   }
 
  private:
-  void add_word(const std::byte* group, std::size_t lane) {
+  using Lanes = std::array<std::uint64_t, kLanes>;
+
+  static void add_word(const std::byte* group, std::size_t lane, Lanes& lanes) {
     std::uint64_t word;
     std::memcpy(&word, group + lane * sizeof(word), sizeof(word));
-    lanes_[lane] = mix(lanes_[lane], word);
-  }
-  void add_group(const std::byte* group) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) add_word(group, lane);
+    lanes[lane] = mix(lanes[lane], word);
   }
 
-  std::array<std::uint64_t, kLanes> lanes_{1, 2, 3, 4};
+  Lanes lanes_{1, 2, 3, 4};
   std::uint64_t total_ = 0;
 };
 
