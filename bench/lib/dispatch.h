@@ -1,0 +1,105 @@
+// The benchmark of one dispatch: a mesh against the bare loop, side by side.
+//
+// Both sides take turns in blocks. Each round of either is prepared (every output overwritten, an
+// element of an input changed on each rank), idles if asked to, is timed from the call of submit to
+// the end of the wait, and has every output of every rank checked. Only the submit and the wait are
+// timed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/lib/product.h"
+#include "bench/lib/reference_side.h"
+#include "bench/lib/statistics.h"
+
+namespace rankcast::bench {
+
+/// Rounds that a side runs before it is the other's turn.
+inline constexpr int kBlockRounds = 20;
+
+struct DispatchOptions {
+  std::string devices = "cpu:0-7";
+  int rounds = 200;       ///< Timed rounds of each side.
+  int tensor_args = 142;  ///< Tensors a rank, the output among them. Not with `safetensors`.
+  std::string mode = "orchestrated";
+  std::string link = "thread";
+  /// Buffers alive on the mesh. Then a second mesh, with the job's own buffers alone, takes part.
+  std::optional<std::uint64_t> live_buffers;
+  std::int64_t gap_us = 0;  ///< Idle before each round.
+  std::string safetensors;  ///< A file whose tensors are the arguments; empty: the sum job.
+  std::chrono::nanoseconds limit = std::chrono::minutes(1);  ///< Of one round.
+  std::optional<KernelOverride> kernel;                      ///< What the mesh runs instead.
+};
+
+/// Throws `Error(invalid_argument)` naming the option, its value and what is accepted.
+void check_options(const DispatchOptions& options);
+
+/// What one side's timed rounds took.
+struct SideResult {
+  BlockSeries submit_us;
+  BlockSeries wait_us;
+  BlockSeries total_us;
+  BlockSeries entry_spread_us;
+  std::vector<std::vector<double>> entry_us;  ///< By rank.
+};
+
+/// A side's first wrong round.
+struct WrongResult {
+  std::string side;  ///< "mesh", "reference, repacked", ...
+  std::uint64_t round = 0;
+  Mismatch mismatch;
+};
+
+struct Ratios {
+  double submit = 0;
+  double total = 0;
+  double entry_spread = 0;
+};
+
+struct DispatchResult {
+  DispatchOptions options;
+  std::string job;
+  int ranks = 0;
+  int tensor_args = 0;
+  /// Whether every result of every round was right, warm-up included; nothing when no rank of the
+  /// mesh runs kernels.
+  std::optional<bool> verified;
+  std::optional<WrongResult> wrong;  ///< The first one.
+  std::uint64_t wrong_rounds = 0;
+  std::uint64_t dispatches = 0;  ///< Programs that the mesh ran, warm-up included.
+
+  SideResult product;
+  SideResult repacked;
+  SideResult reused;
+  SubmitCounters counters;  ///< Timed rounds alone.
+  std::uint64_t live_buffers = 0;
+  bool reference_runs_kernel = true;
+  std::vector<CalibrationResult> calibration;
+  ReferenceChoice choice;
+
+  /// Against the reference that the mode calls for.
+  Ratios ratio;
+
+  /// The mesh with the job's own buffers alone, if there was one.
+  struct Minimum {
+    SideResult product;
+    SubmitCounters counters;
+    std::uint64_t live_buffers = 0;
+    double submit_ratio = 0;  ///< `DispatchResult::product` against it.
+  };
+  std::optional<Minimum> minimum;
+};
+
+/// Called before every round, between 0 and 1. What it throws ends the run and passes through.
+using Progress = std::function<void(double done)>;
+
+/// Runs the benchmark. Opens and closes all it needs. A wrong result is in the answer, not thrown.
+/// Throws what check_options, Mesh, SafetensorsFile and Reference throw.
+DispatchResult run_dispatch(const DispatchOptions& options, const Progress& progress = {});
+
+}  // namespace rankcast::bench
