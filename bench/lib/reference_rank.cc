@@ -92,7 +92,7 @@ void Reference::run_rank(int rank, std::uint32_t first_round, std::latch& ready)
     if (kernel_ != nullptr) {
       lane.status = kernel_->run(&context, preparation.state, &call, &lane.failure);
     }
-    // The last one takes over what all others gave: pairs: reference-left
+    // pairs: reference-left (the last decrement with all others)
     if (base::fetch_sub_acq_rel(left_, 1) == 1) {  // pairs: reference-left
       // The race is the one that Reference::wait_done names.
       base::store_seq_cst(done_, round);  // pairs: reference-done
