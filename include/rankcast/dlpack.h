@@ -1,7 +1,7 @@
 /* The structs of DLPack 1.x that kernels see (https://dmlc.github.io/dlpack), in C.
  *
- * A program that also includes DLPack's own header may include either first: both describe the same layout, and the
- * guard of that header is honoured and set here. */
+ * A program that also includes DLPack's own header may include either first: both describe the same
+ * layout, and the guard of that header is honoured and set here. */
 #pragma once
 
 #ifndef DLPACK_DLPACK_H_

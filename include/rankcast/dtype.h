@@ -26,7 +26,8 @@ enum class DType : std::uint8_t {
 
 inline constexpr int kDTypeCount = 10;
 
-/// Bytes of one element; also the alignment that its memory must have. 0 for a value that is no DType.
+/// Bytes of one element; also the alignment that its memory must have. 0 for a value that is no
+/// DType.
 constexpr std::size_t size_bytes(DType dtype) noexcept {
   switch (dtype) {
     case DType::f64:

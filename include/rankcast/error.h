@@ -34,14 +34,17 @@ RANKCAST_API std::string_view error_code_name(ErrorCode code) noexcept;
 
 /// Where a failure belongs, as far as it is known.
 struct ErrorFields {
-  std::optional<int> rank = std::nullopt;                   ///< The rank concerned.
-  std::optional<int> argument = std::nullopt;               ///< Index of the argument of the task or call.
-  std::optional<std::uint64_t> dispatch_id = std::nullopt;  ///< `Run::dispatch_id()` of the run concerned.
-  std::optional<std::uint64_t> limit = std::nullopt;        ///< The limit that was met, in the unit that the message names.
+  std::optional<int> rank = std::nullopt;      ///< The rank concerned.
+  std::optional<int> argument = std::nullopt;  ///< Index of the argument of the task or call.
+  std::optional<std::uint64_t> dispatch_id =
+      std::nullopt;  ///< `Run::dispatch_id()` of the run concerned.
+  std::optional<std::uint64_t> limit =
+      std::nullopt;  ///< The limit that was met, in the unit that the message names.
 };
 
-/// Thrown by every public function that fails. The message says what failed, which argument of which task on which
-/// rank, what was found and what to do. Copyable; safe to keep and to rethrow from any thread.
+/// Thrown by every public function that fails. The message says what failed, which argument of
+/// which task on which rank, what was found and what to do. Copyable; safe to keep and to rethrow
+/// from any thread.
 class RANKCAST_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message, ErrorFields fields = {});

@@ -10,10 +10,12 @@
 
 namespace rankcast {
 
-/// Row-major host memory without gaps that a call reads. Owns nothing: the memory must live, and must not change,
-/// until the call that it is given to returns; every such call has finished reading by then.
+/// Row-major host memory without gaps that a call reads. Owns nothing: the memory must live, and
+/// must not change, until the call that it is given to returns; every such call has finished
+/// reading by then.
 ///
-/// Throws `Error(invalid_argument)` when `data` is null or not aligned to its dtype, or when the bytes overflow.
+/// Throws `Error(invalid_argument)` when `data` is null or not aligned to its dtype, or when the
+/// bytes overflow.
 class RANKCAST_API HostView {
  public:
   HostView(const void* data, DType dtype, const Shape& shape);

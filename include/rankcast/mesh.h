@@ -24,7 +24,8 @@ namespace rankcast {
 
 /// How to open a mesh. Every member has a default.
 struct MeshOptions {
-  /// One device a rank, in rank order: `cpu:0-7`, `0,1,2`, `null:0-3?delay_us=50`, kinds may mix (docs/guide.md).
+  /// One device a rank, in rank order: `cpu:0-7`, `0,1,2`, `null:0-3?delay_us=50`, kinds may mix
+  /// (docs/guide.md).
   std::string devices = "cpu:0";
   /// How the host reaches the ranks. "thread": threads of this process.
   std::string link = "thread";
@@ -80,15 +81,18 @@ struct KernelCall {
 /// Fails its task by throwing; the task's error carries what().
 using KernelFunction = std::function<void(const KernelCall&)>;
 
-/// N ranks over one link. Owns the resident memory and submits runs. All functions are thread-safe; a Mesh is movable
-/// (not while another thread uses it). The destructor closes with the default budget and logs what `close` would throw.
+/// N ranks over one link. Owns the resident memory and submits runs. All functions are thread-safe;
+/// a Mesh is movable (not while another thread uses it). The destructor closes with the default
+/// budget and logs what `close` would throw.
 ///
-/// Every function throws `Error(closed)` after `close`, but `close` itself, which then returns an empty report.
+/// Every function throws `Error(closed)` after `close`, but `close` itself, which then returns an
+/// empty report.
 class RANKCAST_API Mesh {
  public:
-  /// Opens all ranks within `startup_timeout`, or throws and leaves nothing behind. `invalid_argument`: the device
-  /// string (with the place of the fault), an unknown device kind or link, or a limit; `deadline_exceeded`: names the
-  /// rank that did not report; `out_of_memory`; `unsupported`.
+  /// Opens all ranks within `startup_timeout`, or throws and leaves nothing behind.
+  /// `invalid_argument`: the device string (with the place of the fault), an unknown device kind or
+  /// link, or a limit; `deadline_exceeded`: names the rank that did not report; `out_of_memory`;
+  /// `unsupported`.
   static Mesh open(const MeshOptions& options = {});
 
   ~Mesh();
@@ -101,56 +105,60 @@ class RANKCAST_API Mesh {
   std::vector<RankInfo> ranks() const;
   MeshStats stats() const;
 
-  /// A tensor on `rank`; its contents are unspecified. Throws `out_of_memory` naming the bytes, and then nothing has
-  /// changed. Memory is aligned to 256 bytes.
+  /// A tensor on `rank`; its contents are unspecified. Throws `out_of_memory` naming the bytes, and
+  /// then nothing has changed. Memory is aligned to 256 bytes.
   DeviceTensor alloc(int rank, const Shape& shape, DType dtype);
   /// The same, filled from `view`.
   DeviceTensor alloc(int rank, const HostView& view);
 
-  /// `shape` is `[B, tail...]`: shard i goes to `ranks[i]`, by default to rank i. At least two dimensions; B ranks, all
-  /// distinct. Everything is checked before anything is allocated; a failure half way gives all of it back.
-  StackedDeviceTensor alloc_stacked(const Shape& shape, DType dtype, std::span<const int> ranks = {});
+  /// `shape` is `[B, tail...]`: shard i goes to `ranks[i]`, by default to rank i. At least two
+  /// dimensions; B ranks, all distinct. Everything is checked before anything is allocated; a
+  /// failure half way gives all of it back.
+  StackedDeviceTensor alloc_stacked(const Shape& shape, DType dtype,
+                                    std::span<const int> ranks = {});
   /// The same, filled from `view`; the shards are uploaded concurrently.
   StackedDeviceTensor alloc_stacked(const HostView& view, std::span<const int> ranks = {});
-  /// One whole copy of `view` on each of `ranks` (by default on all): a stacked tensor of shape `[B, view.shape...]`.
-  /// `view` may have up to seven dimensions.
+  /// One whole copy of `view` on each of `ranks` (by default on all): a stacked tensor of shape
+  /// `[B, view.shape...]`. `view` may have up to seven dimensions.
   StackedDeviceTensor alloc_replicated(const HostView& view, std::span<const int> ranks = {});
 
-  /// Copies the host's bytes into the tensor, after all work submitted earlier to its rank; returns when they are
-  /// there. dtype and shape must be equal.
+  /// Copies the host's bytes into the tensor, after all work submitted earlier to its rank; returns
+  /// when they are there. dtype and shape must be equal.
   void upload(const DeviceTensor& tensor, const HostView& view);
   void upload(const StackedDeviceTensor& tensor, const HostView& view);
   /// Copies the tensor's bytes to the host, after all work submitted earlier to its rank.
   void download(const DeviceTensor& tensor, const MutableHostView& view);
   void download(const StackedDeviceTensor& tensor, const MutableHostView& view);
 
-  /// Makes every copy of the handle stale, at once. The memory goes back when all work that was published before has
-  /// passed. Freeing the same tensor again does nothing. Never blocks. A single shard of a stack is freed with the
-  /// stack: `invalid_argument`.
+  /// Makes every copy of the handle stale, at once. The memory goes back when all work that was
+  /// published before has passed. Freeing the same tensor again does nothing. Never blocks. A
+  /// single shard of a stack is freed with the stack: `invalid_argument`.
   void free(const DeviceTensor& tensor);
   void free(const StackedDeviceTensor& tensor);
 
-  /// Adds the kernels of a shared library on every rank (rankcast/kernel_abi.h). Throws `invalid_argument` naming the
-  /// file for one that is missing, exports no table, has another ABI version, or a kernel name that is taken.
+  /// Adds the kernels of a shared library on every rank (rankcast/kernel_abi.h). Throws
+  /// `invalid_argument` naming the file for one that is missing, exports no table, has another ABI
+  /// version, or a kernel name that is taken.
   void load_kernels(const std::string& path);
   /// Adds a function of this process as a kernel; thread link only, `unsupported` elsewhere.
   void register_kernel(std::string_view name, KernelFunction function);
   /// The names of all kernels, sorted.
   std::vector<std::string> kernels() const;
 
-  /// Runs the program's orchestration function in this thread, checks every task, packs, and publishes to all ranks at
-  /// once; returns without waiting for them. Either every rank gets its part or the call throws and no rank starts
-  /// anything (see `Orchestrator::submit`). An exception of the function passes through. Waits while `max_in_flight`
-  /// runs are in flight. A program that submits no task gives a run that is done. Called inside an orchestration
-  /// function: `invalid_argument`.
+  /// Runs the program's orchestration function in this thread, checks every task, packs, and
+  /// publishes to all ranks at once; returns without waiting for them. Either every rank gets its
+  /// part or the call throws and no rank starts anything (see `Orchestrator::submit`). An exception
+  /// of the function passes through. Waits while `max_in_flight` runs are in flight. A program that
+  /// submits no task gives a run that is done. Called inside an orchestration function:
+  /// `invalid_argument`.
   Run submit(const Program& program, std::span<const Argument> arguments);
   Run submit(const Program& program, std::initializer_list<Argument> arguments) {
     return submit(program, std::span<const Argument>(arguments.begin(), arguments.size()));
   }
 
-  /// Stops admission, waits for runs in flight within the budget, stops the ranks, returns all memory and reports what
-  /// leaked. Throws `deadline_exceeded` naming what still runs; it may then be called again. A second call returns an
-  /// empty report.
+  /// Stops admission, waits for runs in flight within the budget, stops the ranks, returns all
+  /// memory and reports what leaked. Throws `deadline_exceeded` naming what still runs; it may then
+  /// be called again. A second call returns an empty report.
   CloseReport close();
   CloseReport close(std::chrono::duration<double> budget);
 

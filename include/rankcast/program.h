@@ -1,4 +1,5 @@
-// What a user submits: a program, the arguments it is given, and the tasks that its orchestration function makes.
+// What a user submits: a program, the arguments it is given, and the tasks that its orchestration
+// function makes.
 #pragma once
 
 #include <concepts>
@@ -24,9 +25,11 @@ class Scalar {
  public:
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  Scalar(T value) noexcept : value_(static_cast<std::int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
+  Scalar(T value) noexcept
+      : value_(static_cast<std::int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
   template <std::floating_point T>
-  Scalar(T value) noexcept : value_(static_cast<double>(value)) {}  // NOLINT(google-explicit-constructor)
+  Scalar(T value) noexcept
+      : value_(static_cast<double>(value)) {}  // NOLINT(google-explicit-constructor)
 
   bool is_integer() const noexcept { return std::holds_alternative<std::int64_t>(value_); }
   /// The value, converted when it is of the other kind.
@@ -35,24 +38,29 @@ class Scalar {
                         : static_cast<std::int64_t>(*std::get_if<double>(&value_));
   }
   double as_f64() const noexcept {
-    return is_integer() ? static_cast<double>(*std::get_if<std::int64_t>(&value_)) : *std::get_if<double>(&value_);
+    return is_integer() ? static_cast<double>(*std::get_if<std::int64_t>(&value_))
+                        : *std::get_if<double>(&value_);
   }
 
  private:
   std::variant<std::int64_t, double> value_;
 };
 
-/// One argument of a submit: a device tensor, a stacked device tensor, or a scalar. Nothing else converts to it, bool
-/// and pointers least of all. Holds a copy of the handle.
+/// One argument of a submit: a device tensor, a stacked device tensor, or a scalar. Nothing else
+/// converts to it, bool and pointers least of all. Holds a copy of the handle.
 class RANKCAST_API Argument {
  public:
-  Argument(const DeviceTensor& tensor) : value_(tensor) {}          // NOLINT(google-explicit-constructor)
-  Argument(const StackedDeviceTensor& tensor) : value_(tensor) {}   // NOLINT(google-explicit-constructor)
+  Argument(const DeviceTensor& tensor) : value_(tensor) {}  // NOLINT(google-explicit-constructor)
+  Argument(const StackedDeviceTensor& tensor)
+      : value_(tensor) {}  // NOLINT(google-explicit-constructor)
   template <class T>
-    requires((std::integral<T> && !std::same_as<T, bool>) || std::floating_point<T> || std::same_as<T, Scalar>)
+    requires((std::integral<T> && !std::same_as<T, bool>) || std::floating_point<T> ||
+             std::same_as<T, Scalar>)
   Argument(T value) : value_(Scalar(value)) {}  // NOLINT(google-explicit-constructor)
 
-  const std::variant<DeviceTensor, StackedDeviceTensor, Scalar>& value() const noexcept { return value_; }
+  const std::variant<DeviceTensor, StackedDeviceTensor, Scalar>& value() const noexcept {
+    return value_;
+  }
 
  private:
   std::variant<DeviceTensor, StackedDeviceTensor, Scalar> value_;
@@ -79,8 +87,8 @@ struct ArgumentEntry {
   const Scalar* scalar = nullptr;
 };
 
-/// One argument of a task as `TaskArgs` keeps it: a reference (entry and shard) or, with no entry, the index of a
-/// tensor that the program itself holds.
+/// One argument of a task as `TaskArgs` keeps it: a reference (entry and shard) or, with no entry,
+/// the index of a tensor that the program itself holds.
 struct TaskArgument {
   const ArgumentEntry* entry;
   std::int32_t shard;
@@ -92,14 +100,15 @@ class OrchestratorImpl;
 
 }  // namespace detail
 
-/// Refers to an argument of the submit at hand, or to one shard of it. Valid while the orchestration function runs.
+/// Refers to an argument of the submit at hand, or to one shard of it. Valid while the
+/// orchestration function runs.
 class RANKCAST_API ArgumentRef {
  public:
   explicit ArgumentRef(const detail::ArgumentEntry* entry, std::int32_t shard = kWhole) noexcept
       : entry_(entry), shard_(shard) {}
 
-  /// The shard of a stacked argument that lives on `rank`. Throws `Error(wrong_rank)` when there is none and
-  /// `Error(invalid_argument)` when the argument is not stacked.
+  /// The shard of a stacked argument that lives on `rank`. Throws `Error(wrong_rank)` when there is
+  /// none and `Error(invalid_argument)` when the argument is not stacked.
   ArgumentRef shard_on(int rank) const {
     if (static_cast<std::uint32_t>(rank) < entry_->rank_count) [[likely]] {
       const std::int32_t shard = entry_->shard_of_rank[rank];
@@ -110,16 +119,19 @@ class RANKCAST_API ArgumentRef {
     fail_shard_on(rank);
   }
 
-  /// Shard number `shard` of a stacked argument. Throws `Error(invalid_argument)` when there is none.
+  /// Shard number `shard` of a stacked argument. Throws `Error(invalid_argument)` when there is
+  /// none.
   ArgumentRef operator[](int shard) const;
 
   /// Number of shards; 1 for a device tensor, 0 for a scalar.
   int shard_count() const noexcept { return static_cast<int>(entry_->shard_count); }
-  /// The rank that holds the tensor or shard. Throws `Error(invalid_argument)` for a whole stack or a scalar.
+  /// The rank that holds the tensor or shard. Throws `Error(invalid_argument)` for a whole stack or
+  /// a scalar.
   int rank() const;
   /// Throws `Error(invalid_argument)` for a scalar.
   DType dtype() const;
-  /// Of the tensor or shard; `[B, tail...]` for a whole stack. Throws `Error(invalid_argument)` for a scalar.
+  /// Of the tensor or shard; `[B, tail...]` for a whole stack. Throws `Error(invalid_argument)` for
+  /// a scalar.
   Shape shape() const;
   /// The value of a scalar argument. Throws `Error(invalid_argument)` for a tensor.
   Scalar scalar() const;
@@ -137,7 +149,8 @@ class RANKCAST_API ArgumentRef {
 /// The arguments of the submit at hand, in the order in which they were given.
 class RANKCAST_API Arguments {
  public:
-  Arguments(const detail::ArgumentEntry* entries, std::size_t size) noexcept : entries_(entries), size_(size) {}
+  Arguments(const detail::ArgumentEntry* entries, std::size_t size) noexcept
+      : entries_(entries), size_(size) {}
 
   std::size_t size() const noexcept { return size_; }
   /// Throws `Error(invalid_argument)` for an index out of range.
@@ -155,10 +168,11 @@ class RANKCAST_API Arguments {
   std::size_t size_;
 };
 
-/// The arguments of one task: tensors with their tags, in the order that the kernel documents, then scalars.
+/// The arguments of one task: tensors with their tags, in the order that the kernel documents, then
+/// scalars.
 ///
-/// Takes its memory from an arena that the thread keeps between submits: building one allocates nothing once it has
-/// grown. Calls chain: `TaskArgs{}.in(a).in(b).out(c)`.
+/// Takes its memory from an arena that the thread keeps between submits: building one allocates
+/// nothing once it has grown. Calls chain: `TaskArgs{}.in(a).in(b).out(c)`.
 class RANKCAST_API TaskArgs {
  public:
   TaskArgs();
@@ -214,8 +228,9 @@ class Task {
   std::uint32_t index_;
 };
 
-/// What an orchestration function is given: it submits tasks to ranks. Nothing starts before the function has returned
-/// and every task has passed its checks. Used by the calling thread alone, valid while the function runs.
+/// What an orchestration function is given: it submits tasks to ranks. Nothing starts before the
+/// function has returned and every task has passed its checks. Used by the calling thread alone,
+/// valid while the function runs.
 class RANKCAST_API Orchestrator {
  public:
   explicit Orchestrator(detail::OrchestratorImpl& impl) noexcept : impl_(impl) {}
@@ -226,18 +241,20 @@ class RANKCAST_API Orchestrator {
 
   /// Adds one launch of `kernel` on `rank`. Tasks of one rank run in the order of submission.
   ///
-  /// Throws `Error` naming the argument, the task and the rank: `invalid_argument` for a kernel nobody has, a rank out
-  /// of range, an empty tensor, a whole stack, a scalar in a tensor's place, or arguments that the kernel's check
-  /// refuses; `stale_tensor`, `foreign_tensor`, `wrong_rank` for a tensor that this task may not use. The run is then
-  /// refused as a whole, also when the orchestration function swallows the exception.
+  /// Throws `Error` naming the argument, the task and the rank: `invalid_argument` for a kernel
+  /// nobody has, a rank out of range, an empty tensor, a whole stack, a scalar in a tensor's place,
+  /// or arguments that the kernel's check refuses; `stale_tensor`, `foreign_tensor`, `wrong_rank`
+  /// for a tensor that this task may not use. The run is then refused as a whole, also when the
+  /// orchestration function swallows the exception.
   Task submit(std::string_view kernel, int rank, const TaskArgs& arguments);
 
  private:
-  detail::OrchestratorImpl& impl_;  // borrowed from the submit, outlived because it is valid in the function only
+  detail::OrchestratorImpl&
+      impl_;  // borrowed from the submit, outlived because it is valid in the function only
 };
 
-/// A name and an orchestration function. It never leaves the host. Copyable; several threads may submit one at once,
-/// and then the function must be thread-safe.
+/// A name and an orchestration function. It never leaves the host. Copyable; several threads may
+/// submit one at once, and then the function must be thread-safe.
 class RANKCAST_API Program {
  public:
   using Function = std::function<void(Orchestrator&, const Arguments&)>;

@@ -15,7 +15,8 @@ class MeshCore;
 struct RunState;
 }  // namespace detail
 
-/// What one rank did for a run. Times are microseconds since the submit began, by the machine's monotonic clock.
+/// What one rank did for a run. Times are microseconds since the submit began, by the machine's
+/// monotonic clock.
 struct RankReport {
   int rank = 0;
   double entry_us = 0;      ///< The rank took the frame.
@@ -33,8 +34,9 @@ struct RunReport {
   std::vector<RankReport> ranks;
 };
 
-/// A handle of one dispatch. Move-only. Dropping it detaches the run: it goes on, and its error, if any, is logged once.
-/// `wait`, `wait_for` and `done` may be called by several threads at once. A handle may outlive its mesh.
+/// A handle of one dispatch. Move-only. Dropping it detaches the run: it goes on, and its error, if
+/// any, is logged once. `wait`, `wait_for` and `done` may be called by several threads at once. A
+/// handle may outlive its mesh.
 class RANKCAST_API Run {
  public:
   /// Empty: every function below but `valid` throws `Error(invalid_argument)`.
@@ -53,11 +55,13 @@ class RANKCAST_API Run {
   /// True when every rank has finished, well or not. Never blocks.
   bool done() const;
 
-  /// Waits until every rank has finished; throws the run's first error. Every call throws the same one.
+  /// Waits until every rank has finished; throws the run's first error. Every call throws the same
+  /// one.
   void wait() const;
 
   /// As `wait`, for at most `timeout`; returns false when it ran out, and the run lives on. Throws
-  /// `Error(invalid_argument)` for a timeout that is negative or not a number. Infinity waits for ever.
+  /// `Error(invalid_argument)` for a timeout that is negative or not a number. Infinity waits for
+  /// ever.
   bool wait_for(std::chrono::duration<double> timeout) const;
 
   /// Throws `Error(invalid_argument)` before the run is done.

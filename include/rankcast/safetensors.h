@@ -1,5 +1,5 @@
-// The safetensors file format (8-byte little-endian header length, a JSON header, then the data), read by mmap.
-// Format: https://github.com/huggingface/safetensors#format
+// The safetensors file format (8-byte little-endian header length, a JSON header, then the data),
+// read by mmap. Format: https://github.com/huggingface/safetensors#format
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace rankcast {
 
-/// An open safetensors file. Move-only; views point into its mapping and die with it. Reading is thread-safe.
+/// An open safetensors file. Move-only; views point into its mapping and die with it. Reading is
+/// thread-safe.
 class RANKCAST_API SafetensorsFile {
  public:
   struct Entry {
@@ -27,9 +28,10 @@ class RANKCAST_API SafetensorsFile {
     std::uint64_t size_bytes = 0;
   };
 
-  /// Maps the file and checks its whole header. Throws `Error(invalid_argument)` naming the file and what is wrong: not
-  /// readable, shorter than its header says, header that is not a JSON object, a dtype nobody has, an extent that is not
-  /// a positive integer, offsets that overlap, leave gaps, leave the file or contradict the shape, a name given twice.
+  /// Maps the file and checks its whole header. Throws `Error(invalid_argument)` naming the file
+  /// and what is wrong: not readable, shorter than its header says, header that is not a JSON
+  /// object, a dtype nobody has, an extent that is not a positive integer, offsets that overlap,
+  /// leave gaps, leave the file or contradict the shape, a name given twice.
   static SafetensorsFile open(const std::string& path);
 
   ~SafetensorsFile();
@@ -45,8 +47,8 @@ class RANKCAST_API SafetensorsFile {
   const Entry* find(std::string_view name) const;
   /// The header's "__metadata__".
   const std::map<std::string, std::string>& metadata() const;
-  /// The tensor's bytes. A scalar of the file has shape [1]. Throws `Error(invalid_argument)` when the data are not
-  /// aligned to the dtype (`read` copies such a tensor).
+  /// The tensor's bytes. A scalar of the file has shape [1]. Throws `Error(invalid_argument)` when
+  /// the data are not aligned to the dtype (`read` copies such a tensor).
   HostView view(const Entry& entry) const;
   /// True when `view` would not throw.
   bool aligned(const Entry& entry) const;
@@ -65,8 +67,9 @@ struct ResidentTensor {
   StackedDeviceTensor tensor;
 };
 
-/// Puts every tensor of the file on every rank, in the order of `entries()`. Unaligned data are copied on the way.
-/// Throws what `Mesh::alloc_replicated` throws, naming the tensor; what was allocated before is freed then.
+/// Puts every tensor of the file on every rank, in the order of `entries()`. Unaligned data are
+/// copied on the way. Throws what `Mesh::alloc_replicated` throws, naming the tensor; what was
+/// allocated before is freed then.
 RANKCAST_API std::vector<ResidentTensor> load_replicated(Mesh& mesh, const SafetensorsFile& file);
 
 }  // namespace rankcast

@@ -16,15 +16,17 @@ inline constexpr int kMaxDims = 8;
 
 /// One to eight positive extents, in elements, slowest first. A value; copying allocates nothing.
 ///
-/// Throws `Error(invalid_argument)` naming the extent at fault when there is none or are more than eight, when an
-/// extent is not positive, or when their product does not fit 63 bits.
+/// Throws `Error(invalid_argument)` naming the extent at fault when there is none or are more than
+/// eight, when an extent is not positive, or when their product does not fit 63 bits.
 class RANKCAST_API Shape {
  public:
   Shape(std::initializer_list<std::int64_t> extents);
   explicit Shape(std::span<const std::int64_t> extents);
 
   int dims() const noexcept { return dims_; }
-  std::int64_t operator[](int dim) const noexcept { return extents_[static_cast<std::size_t>(dim)]; }
+  std::int64_t operator[](int dim) const noexcept {
+    return extents_[static_cast<std::size_t>(dim)];
+  }
   std::span<const std::int64_t> extents() const noexcept {
     return {extents_.data(), static_cast<std::size_t>(dims_)};
   }
@@ -32,8 +34,8 @@ class RANKCAST_API Shape {
   /// Number of elements.
   std::int64_t element_count() const noexcept { return element_count_; }
 
-  /// Bytes of that many elements without gaps. Throws `Error(invalid_argument)` when they do not fit 63 bits or
-  /// `dtype` is no DType.
+  /// Bytes of that many elements without gaps. Throws `Error(invalid_argument)` when they do not
+  /// fit 63 bits or `dtype` is no DType.
   std::uint64_t size_bytes(DType dtype) const;
 
   /// This shape without its first extent. Throws when there is only one.

@@ -1,9 +1,10 @@
 // Handles of tensors that live on ranks.
 //
-// A handle is a value: it names a buffer by (mesh incarnation, rank, slot, generation) and carries the descriptor of
-// the tensor. It owns nothing: destroying it frees nothing, and after `Mesh::free` every copy is stale, which each use
-// reports as `stale_tensor`. No handle can reach memory that was freed or that belongs to another mesh. Any number of
-// threads may read one handle at once.
+// A handle is a value: it names a buffer by (mesh incarnation, rank, slot, generation) and carries
+// the descriptor of the tensor. It owns nothing: destroying it frees nothing, and after
+// `Mesh::free` every copy is stale, which each use reports as `stale_tensor`. No handle can reach
+// memory that was freed or that belongs to another mesh. Any number of threads may read one handle
+// at once.
 #pragma once
 
 #include <array>
@@ -20,12 +21,13 @@ namespace rankcast {
 
 /// Names one allocation, for ever: no two buffers of any mesh of this process have equal ids.
 ///
-/// | field      | bits | meaning                                                     | budget                        |
+/// | field      | bits | meaning                                                     | budget |
 /// |------------|------|-------------------------------------------------------------|-------------------------------|
-/// | mesh       | 64   | incarnation of the mesh; 0: no buffer                       | never re-used                 |
-/// | rank       | 32   | where the memory is                                         | 1,024 ranks a mesh            |
-/// | slot       | 32   | row of that rank's buffer table                             | 16,777,216 live buffers a rank|
-/// | generation | 32   | odd; grows by 2 each time the slot is freed                 | 2^31 uses, then it is retired |
+/// | mesh       | 64   | incarnation of the mesh; 0: no buffer                       | never
+/// re-used                 | | rank       | 32   | where the memory is | 1,024 ranks a mesh | |
+/// slot       | 32   | row of that rank's buffer table                             | 16,777,216
+/// live buffers a rank| | generation | 32   | odd; grows by 2 each time the slot is freed | 2^31
+/// uses, then it is retired |
 struct BufferId {
   std::uint64_t mesh = 0;
   std::int32_t rank = -1;
@@ -37,7 +39,8 @@ struct BufferId {
 
 namespace detail {
 
-/// dtype, shape and strides of a tensor, as they cross a link. Plain data; unused extents and strides are 0.
+/// dtype, shape and strides of a tensor, as they cross a link. Plain data; unused extents and
+/// strides are 0.
 struct Layout {
   std::array<std::int64_t, kMaxDims> shape{};
   std::array<std::int64_t, kMaxDims> strides{};  // in elements, positive
@@ -77,7 +80,9 @@ class RANKCAST_API DeviceTensor {
   Shape shape() const;
   int dims() const noexcept { return layout_.dims; }
   /// In elements, one a dimension.
-  std::span<const std::int64_t> strides() const noexcept { return {layout_.strides.data(), layout_.dims}; }
+  std::span<const std::int64_t> strides() const noexcept {
+    return {layout_.strides.data(), layout_.dims};
+  }
   /// Bytes of its elements, gaps not counted.
   std::uint64_t size_bytes() const noexcept;
   BufferId buffer() const noexcept { return {mesh_, shard_.rank, shard_.slot, shard_.generation}; }
@@ -91,7 +96,8 @@ class RANKCAST_API DeviceTensor {
   detail::Layout layout_;
 };
 
-/// B shards of one dtype and shape on B distinct ranks; its shape is `[B, tail...]`. Copying it is cheap.
+/// B shards of one dtype and shape on B distinct ranks; its shape is `[B, tail...]`. Copying it is
+/// cheap.
 class RANKCAST_API StackedDeviceTensor {
  public:
   /// Empty: names no buffers; using it is `invalid_argument`.
@@ -106,7 +112,8 @@ class RANKCAST_API StackedDeviceTensor {
   std::uint64_t size_bytes() const noexcept;
   /// The rank that holds shard `shard`. Throws `Error(invalid_argument)` for a shard out of range.
   int rank_of(int shard) const;
-  /// Shard `shard` as a tensor of shape `tail`. Throws `Error(invalid_argument)` for a shard out of range.
+  /// Shard `shard` as a tensor of shape `tail`. Throws `Error(invalid_argument)` for a shard out of
+  /// range.
   DeviceTensor operator[](int shard) const;
   /// The shard that lives on `rank`. Throws `Error(wrong_rank)` when there is none.
   DeviceTensor shard_on(int rank) const;
@@ -123,9 +130,9 @@ namespace detail {
 struct StackedData {
   Shape shape;
   std::uint64_t mesh = 0;
-  Layout layout;                           // of one shard
-  std::vector<Shard> shards;               // in shard order
-  std::vector<std::int32_t> shard_of_rank; // index by rank; -1: that rank holds none
+  Layout layout;                            // of one shard
+  std::vector<Shard> shards;                // in shard order
+  std::vector<std::int32_t> shard_of_rank;  // index by rank; -1: that rank holds none
 };
 
 }  // namespace detail

@@ -5,10 +5,10 @@
 //  |       run number       |    lanes left   |
 //  +------------------------+-----------------+
 //
-// A lane counts down after it has stored its timeline. By then the host may have seen all timelines, finished the run and
-// armed the word for another: the run number makes the late count fall on nothing. Whoever finishes a run on the host
-// wakes the other waiters itself. A rank that dies before it counts leaves the word too high; the keeper wakes everybody
-// then.
+// A lane counts down after it has stored its timeline. By then the host may have seen all
+// timelines, finished the run and armed the word for another: the run number makes the late count
+// fall on nothing. Whoever finishes a run on the host wakes the other waiters itself. A rank that
+// dies before it counts leaves the word too high; the keeper wakes everybody then.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ class BasicCountdown {
   BasicCountdown(const BasicCountdown&) = delete;
   BasicCountdown& operator=(const BasicCountdown&) = delete;
 
-  /// Host, before the run is published and after the last run of this word has retired on every lane.
+  /// Host, before the run is published and after the last run of this word has retired on every
+  /// lane.
   void arm(std::uint64_t run, std::uint32_t lanes) noexcept {
     store_seq_cst(word_, TimelineValue::make(run, lanes).bits);
   }

@@ -9,7 +9,8 @@
 namespace rankcast::base {
 namespace {
 
-// Written by a forked child while it has one thread. Read by any thread. Ordered by: the fork itself.
+// Written by a forked child while it has one thread. Read by any thread. Ordered by: the fork
+// itself.
 std::atomic<std::uint64_t> generation{1};
 
 void count_child() {
@@ -22,7 +23,8 @@ const int registered = pthread_atfork(nullptr, nullptr, &count_child);
 
 std::uint64_t process_generation() noexcept {
   (void)registered;
-  return load_relaxed(generation);  // relaxed: constant but for the fork that this process began with
+  return load_relaxed(
+      generation);  // relaxed: constant but for the fork that this process began with
 }
 
 }  // namespace rankcast::base

@@ -1,4 +1,5 @@
-// Arrays of plain data that are cleared and filled again, submit after submit, without allocating once they have grown.
+// Arrays of plain data that are cleared and filled again, submit after submit, without allocating
+// once they have grown.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +14,13 @@
 
 namespace rankcast::base {
 
-/// How often a Scratch of this thread had to allocate: what a path that must not allocate is measured by.
+/// How often a Scratch of this thread had to allocate: what a path that must not allocate is
+/// measured by.
 inline thread_local std::uint64_t scratch_growths = 0;
 
-/// A growing array of trivially copyable T, aligned to a cache line. New elements are uninitialised. Keeps its memory
-/// when cleared. Pointers are good until the next extend. One thread at a time. Throws std::bad_alloc only.
+/// A growing array of trivially copyable T, aligned to a cache line. New elements are
+/// uninitialised. Keeps its memory when cleared. Pointers are good until the next extend. One
+/// thread at a time. Throws std::bad_alloc only.
 template <class T>
 class Scratch {
   static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kCacheLine);

@@ -33,7 +33,8 @@ Status damaged(const char* what, std::size_t index) {
 
 }  // namespace
 
-Status FrameDecoder::decode(const std::byte* source, std::uint32_t bytes, int lane, int world_size) {
+Status FrameDecoder::decode(const std::byte* source, std::uint32_t bytes, int lane,
+                            int world_size) {
   frame_ = Frame{};
   if (bytes < sizeof(FrameHeader)) {
     return failure(ErrorCode::internal, "damaged frame: {} bytes do not hold a header of {}", bytes,
@@ -47,28 +48,36 @@ Status FrameDecoder::decode(const std::byte* source, std::uint32_t bytes, int la
 
   if (header.magic != FrameHeader::kMagic || header.format != kFormatVersion ||
       header.header_bytes != sizeof(FrameHeader)) {
-    return failure(ErrorCode::internal, "damaged frame: magic {:#x}, format {} with a header of {} bytes; wanted {:#x}, "
-                   "{}, {}", header.magic, header.format, header.header_bytes, FrameHeader::kMagic, kFormatVersion,
-                   sizeof(FrameHeader));
+    return failure(ErrorCode::internal,
+                   "damaged frame: magic {:#x}, format {} with a header of {} bytes; wanted {:#x}, "
+                   "{}, {}",
+                   header.magic, header.format, header.header_bytes, FrameHeader::kMagic,
+                   kFormatVersion, sizeof(FrameHeader));
   }
   if (header.frame_bytes != bytes) {
-    return failure(ErrorCode::internal, "damaged frame: its header says {} bytes, its record {}", header.frame_bytes,
-                   bytes);
+    return failure(ErrorCode::internal, "damaged frame: its header says {} bytes, its record {}",
+                   header.frame_bytes, bytes);
   }
-  if (header.lane != static_cast<std::uint32_t>(lane) || header.world_size != static_cast<std::uint32_t>(world_size)) {
-    return failure(ErrorCode::internal, "damaged frame: for lane {} of {} ranks, but this is lane {} of {}",
-                   header.lane, header.world_size, lane, world_size);
+  if (header.lane != static_cast<std::uint32_t>(lane) ||
+      header.world_size != static_cast<std::uint32_t>(world_size)) {
+    return failure(ErrorCode::internal,
+                   "damaged frame: for lane {} of {} ranks, but this is lane {} of {}", header.lane,
+                   header.world_size, lane, world_size);
   }
-  if (!section_fits<TaskRecord>(header.tasks, bytes) || !section_fits<ArgumentRecord>(header.arguments, bytes) ||
-      !section_fits<LayoutRecord>(header.layouts, bytes) || !section_fits<ScalarRecord>(header.scalars, bytes) ||
-      !section_fits<std::uint32_t>(header.edges, bytes) || !section_fits<WaitRecord>(header.waits, bytes) ||
-      !section_fits<std::uint32_t>(header.notifies, bytes) || !section_fits<GroupRecord>(header.groups, bytes) ||
+  if (!section_fits<TaskRecord>(header.tasks, bytes) ||
+      !section_fits<ArgumentRecord>(header.arguments, bytes) ||
+      !section_fits<LayoutRecord>(header.layouts, bytes) ||
+      !section_fits<ScalarRecord>(header.scalars, bytes) ||
+      !section_fits<std::uint32_t>(header.edges, bytes) ||
+      !section_fits<WaitRecord>(header.waits, bytes) ||
+      !section_fits<std::uint32_t>(header.notifies, bytes) ||
+      !section_fits<GroupRecord>(header.groups, bytes) ||
       !section_fits<std::uint32_t>(header.members, bytes)) {
     return failure(ErrorCode::internal, "damaged frame: a section leaves its {} bytes", bytes);
   }
   if (header.tasks.count > base::TimelineValue::kMaxTasks) {
-    return failure(ErrorCode::internal, "damaged frame: {} tasks, the limit is {}", header.tasks.count,
-                   base::TimelineValue::kMaxTasks);
+    return failure(ErrorCode::internal, "damaged frame: {} tasks, the limit is {}",
+                   header.tasks.count, base::TimelineValue::kMaxTasks);
   }
   frame_.tasks = section_span<TaskRecord>(copy, header.tasks);
   frame_.arguments = section_span<ArgumentRecord>(copy, header.arguments);
@@ -92,7 +101,8 @@ Status FrameDecoder::check_tasks() const {
                           task.kind == TaskKind::copy || task.kind == TaskKind::copy_send;
     const bool good = (transfer ? task.arguments.count == 2 : task.kind == TaskKind::launch) &&
                       range_fits(task.arguments, frame_.arguments.size()) &&
-                      range_fits(task.scalars, frame_.scalars.size()) && range_fits(task.edges, frame_.edges.size()) &&
+                      range_fits(task.scalars, frame_.scalars.size()) &&
+                      range_fits(task.edges, frame_.edges.size()) &&
                       range_fits(task.waits, frame_.waits.size()) &&
                       range_fits(task.notifies, frame_.notifies.size()) &&
                       (task.group == kNone || task.group < frame_.groups.size());
@@ -115,7 +125,9 @@ Status FrameDecoder::check_arguments() const {
     const auto place = static_cast<std::uint8_t>(argument.place);
     bad |= (argument.layout >= layout_count) | (tag - 1u > 3u) | (place - 1u > 4u);
   }
-  if (bad) return failure(ErrorCode::internal, "damaged frame: an argument's layout, tag or place is out of bounds");
+  if (bad)
+    return failure(ErrorCode::internal,
+                   "damaged frame: an argument's layout, tag or place is out of bounds");
   for (std::size_t i = 0; i < frame_.scalars.size(); ++i) {
     const std::uint32_t type = frame_.scalars[i].type;
     if (type != RANKCAST_SCALAR_I64 && type != RANKCAST_SCALAR_F64) return damaged("scalar", i);
@@ -136,7 +148,8 @@ Status FrameDecoder::check_groups() const {
   }
   for (std::size_t i = 0; i < frame_.groups.size(); ++i) {
     const GroupRecord& group = frame_.groups[i];
-    if (!range_fits(group.members, frame_.members.size()) || group.member_index >= group.members.count) {
+    if (!range_fits(group.members, frame_.members.size()) ||
+        group.member_index >= group.members.count) {
       return damaged("group", i);
     }
   }
@@ -146,24 +159,27 @@ Status FrameDecoder::check_groups() const {
 Status SideDecoder::decode(const std::byte* source, std::uint32_t bytes, int world_size) {
   side_ = Side{};
   if (bytes < sizeof(SideHeader)) {
-    return failure(ErrorCode::internal, "damaged side block: {} bytes do not hold a header of {}", bytes,
-                   sizeof(SideHeader));
+    return failure(ErrorCode::internal, "damaged side block: {} bytes do not hold a header of {}",
+                   bytes, sizeof(SideHeader));
   }
   copy_.clear();
   std::byte* copy = copy_.extend(bytes);
   std::memcpy(copy, source, bytes);
   SideHeader header;
   std::memcpy(&header, copy, sizeof(header));
-  if (header.magic != SideHeader::kMagic || header.bytes != bytes || !section_fits<TableChange>(header.changes, bytes) ||
+  if (header.magic != SideHeader::kMagic || header.bytes != bytes ||
+      !section_fits<TableChange>(header.changes, bytes) ||
       !section_fits<RunWait>(header.waits, bytes) || !section_fits<Patch>(header.patches, bytes)) {
-    return failure(ErrorCode::internal, "damaged side block: magic {:#x}, {} bytes of {}, or a section outside of them",
+    return failure(ErrorCode::internal,
+                   "damaged side block: magic {:#x}, {} bytes of {}, or a section outside of them",
                    header.magic, header.bytes, bytes);
   }
   side_.changes = section_span<const TableChange>(copy, header.changes);
   side_.waits = section_span<const RunWait>(copy, header.waits);
   side_.patches = section_span<const Patch>(copy, header.patches);
   for (std::size_t i = 0; i < side_.waits.size(); ++i) {
-    if (side_.waits[i].lane > static_cast<std::uint32_t>(world_size)) return damaged("a run wait", i);
+    if (side_.waits[i].lane > static_cast<std::uint32_t>(world_size))
+      return damaged("a run wait", i);
   }
   for (std::size_t i = 0; i < side_.patches.size(); ++i) {
     if (side_.patches[i].kind != 1 && side_.patches[i].kind != 2) return damaged("a patch", i);
@@ -173,10 +189,14 @@ Status SideDecoder::decode(const std::byte* source, std::uint32_t bytes, int wor
 
 Status check_record(const Record& record, int lane) {
   const bool kind_known = record.kind == RecordKind::run || record.kind == RecordKind::stop;
-  if (record.format != kFormatVersion || !kind_known || record.lane != static_cast<std::uint32_t>(lane) ||
+  if (record.format != kFormatVersion || !kind_known ||
+      record.lane != static_cast<std::uint32_t>(lane) ||
       record.run > base::TimelineValue::kMaxRun) {
-    return failure(ErrorCode::internal, "damaged record: format {}, kind {}, lane {}, run {}; this is lane {}, format {}",
-                   record.format, static_cast<int>(record.kind), record.lane, record.run, lane, kFormatVersion);
+    return failure(
+        ErrorCode::internal,
+        "damaged record: format {}, kind {}, lane {}, run {}; this is lane {}, format {}",
+        record.format, static_cast<int>(record.kind), record.lane, record.run, lane,
+        kFormatVersion);
   }
   return {};
 }

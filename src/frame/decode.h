@@ -1,8 +1,9 @@
 // The rank's end of the frame format: copy first, then check, then use.
 //
-// The host may be another process and its memory may change under our eyes; nothing is believed before it lies in the
-// rank's own memory. After a good decode every range, index and enumerator in the copy is inside its bounds. What needs
-// the rank's state (buffers, kernels, other lanes) is checked where that state is.
+// The host may be another process and its memory may change under our eyes; nothing is believed
+// before it lies in the rank's own memory. After a good decode every range, index and enumerator in
+// the copy is inside its bounds. What needs the rank's state (buffers, kernels, other lanes) is
+// checked where that state is.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,8 @@ struct Frame {
 /// A rank's private copy of one frame. One thread. Allocates only to grow.
 class FrameDecoder {
  public:
-  /// Copies `bytes` bytes from `source` and checks them. Fails with `internal`, saying which field of which entry is
-  /// wrong; the frame is then unusable.
+  /// Copies `bytes` bytes from `source` and checks them. Fails with `internal`, saying which field
+  /// of which entry is wrong; the frame is then unusable.
   base::Status decode(const std::byte* source, std::uint32_t bytes, int lane, int world_size);
 
   const Frame& frame() const noexcept { return frame_; }

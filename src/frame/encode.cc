@@ -15,7 +15,8 @@ class SectionCursor {
 
   template <class T>
   Section next(std::span<const T> entries) noexcept {
-    const Section section{static_cast<std::uint32_t>(offset_), static_cast<std::uint32_t>(entries.size())};
+    const Section section{static_cast<std::uint32_t>(offset_),
+                          static_cast<std::uint32_t>(entries.size())};
     offset_ += aligned(entries.size_bytes());
     return section;
   }
@@ -29,9 +30,9 @@ class SectionCursor {
 base::Result<std::uint32_t> checked_bytes(const char* what, std::uint64_t bytes) {
   constexpr std::uint64_t kLimit = std::numeric_limits<std::uint32_t>::max();
   if (bytes > kLimit) {
-    return base::unexpected_failure(ErrorCode::invalid_argument,
-                                    "a {} of {} bytes is larger than the limit of {}; split the run", what, bytes,
-                                    kLimit);
+    return base::unexpected_failure(
+        ErrorCode::invalid_argument,
+        "a {} of {} bytes is larger than the limit of {}; split the run", what, bytes, kLimit);
   }
   return static_cast<std::uint32_t>(bytes);
 }
@@ -59,21 +60,23 @@ void FrameDraft::clear() noexcept {
 
 base::Result<std::uint32_t> frame_bytes(const FrameDraft& draft, std::size_t layout_count) {
   if (draft.tasks.size() > base::TimelineValue::kMaxTasks) {
-    return base::unexpected_failure(ErrorCode::invalid_argument,
-                                    "{} tasks on one rank in one run are more than the limit of {}; split the run",
-                                    draft.tasks.size(), base::TimelineValue::kMaxTasks);
+    return base::unexpected_failure(
+        ErrorCode::invalid_argument,
+        "{} tasks on one rank in one run are more than the limit of {}; split the run",
+        draft.tasks.size(), base::TimelineValue::kMaxTasks);
   }
   const std::uint64_t bytes =
-      sizeof(FrameHeader) + aligned(draft.tasks.span().size_bytes()) + aligned(draft.arguments.span().size_bytes()) +
-      aligned(layout_count * sizeof(LayoutRecord)) + aligned(draft.scalars.span().size_bytes()) +
-      aligned(draft.edges.span().size_bytes()) + aligned(draft.waits.span().size_bytes()) +
-      aligned(draft.notifies.span().size_bytes()) + aligned(draft.groups.span().size_bytes()) +
-      aligned(draft.members.span().size_bytes());
+      sizeof(FrameHeader) + aligned(draft.tasks.span().size_bytes()) +
+      aligned(draft.arguments.span().size_bytes()) + aligned(layout_count * sizeof(LayoutRecord)) +
+      aligned(draft.scalars.span().size_bytes()) + aligned(draft.edges.span().size_bytes()) +
+      aligned(draft.waits.span().size_bytes()) + aligned(draft.notifies.span().size_bytes()) +
+      aligned(draft.groups.span().size_bytes()) + aligned(draft.members.span().size_bytes());
   return checked_bytes("frame", bytes);
 }
 
-void write_frame(std::byte* destination, const FrameDraft& draft, std::span<const LayoutRecord> layouts, int lane,
-                 int world_size, base::StoreKind kind) noexcept {
+void write_frame(std::byte* destination, const FrameDraft& draft,
+                 std::span<const LayoutRecord> layouts, int lane, int world_size,
+                 base::StoreKind kind) noexcept {
   SectionCursor cursor(sizeof(FrameHeader));
   FrameHeader header;
   header.header_bytes = sizeof(FrameHeader);
@@ -105,7 +108,8 @@ void write_frame(std::byte* destination, const FrameDraft& draft, std::span<cons
 base::Result<std::uint32_t> side_bytes(const SideDraft& draft) {
   if (draft.empty()) return 0u;
   return checked_bytes("side block", sizeof(SideHeader) + aligned(draft.changes.size_bytes()) +
-                                         aligned(draft.waits.size_bytes()) + aligned(draft.patches.size_bytes()));
+                                         aligned(draft.waits.size_bytes()) +
+                                         aligned(draft.patches.size_bytes()));
 }
 
 void write_side(std::byte* destination, const SideDraft& draft) noexcept {

@@ -1,12 +1,14 @@
 // What host and rank both know: the bytes of records, frames, side blocks and run records.
 //
-// Everything here is plain data that crosses a link, little-endian, with asserted sizes and offsets. A change of any of
-// it raises kFormatVersion. The host writes (frame/encode.h), the rank copies and checks (frame/decode.h).
+// Everything here is plain data that crosses a link, little-endian, with asserted sizes and
+// offsets. A change of any of it raises kFormatVersion. The host writes (frame/encode.h), the rank
+// copies and checks (frame/decode.h).
 //
 //   record (64 bytes, in the rank's ring)
 //     -> frame       one run's tasks for one rank; may be used again by later records
 //     -> side block  what belongs to this record alone: table changes, waits on other runs, patches
-//     -> run record  what the run's ranks and the host share while it is in flight: outcomes, reports, groups
+//     -> run record  what the run's ranks and the host share while it is in flight: outcomes,
+//     reports, groups
 #pragma once
 
 #include <atomic>
@@ -38,7 +40,8 @@ struct BlockRef {
 };
 static_assert(sizeof(BlockRef) == 16);
 
-// ---- The record -----------------------------------------------------------------------------------------------------
+// ---- The record
+// -----------------------------------------------------------------------------------------------------
 
 enum class RecordKind : std::uint8_t { run = 1, stop = 2 };
 
@@ -46,7 +49,8 @@ enum RecordFlags : std::uint8_t {
   kNotifyKeeper = 1,  // wake the keeper when this lane has finished the run
 };
 
-/// Tells a lane to run a frame. Lanes 0..world_size-1 are the ranks; lane world_size is the host's own.
+/// Tells a lane to run a frame. Lanes 0..world_size-1 are the ranks; lane world_size is the host's
+/// own.
 struct Record {
   std::uint64_t run = 0;  // run number: mesh-wide, grows in the order of publication
   BlockRef frame;
@@ -62,7 +66,8 @@ struct Record {
 };
 static_assert(sizeof(Record) == 64 && std::is_trivially_copyable_v<Record>);
 
-// ---- The frame ------------------------------------------------------------------------------------------------------
+// ---- The frame
+// ------------------------------------------------------------------------------------------------------
 
 /// A section of a frame: `count` entries, `offset` bytes from the frame's first byte.
 struct Section {
@@ -86,11 +91,11 @@ struct FrameHeader {
   Section arguments;
   Section layouts;
   Section scalars;
-  Section edges;      // of TaskRecord::edges
-  Section waits;      // of TaskRecord::waits
-  Section notifies;   // of TaskRecord::notifies
+  Section edges;     // of TaskRecord::edges
+  Section waits;     // of TaskRecord::waits
+  Section notifies;  // of TaskRecord::notifies
   Section groups;
-  Section members;    // of GroupRecord::members: lanes
+  Section members;  // of GroupRecord::members: lanes
   std::uint8_t padding[24] = {};
 };
 static_assert(sizeof(FrameHeader) == 128 && std::is_trivially_copyable_v<FrameHeader>);
@@ -100,8 +105,10 @@ enum class TaskKind : std::uint8_t {
   launch = 1,    // a kernel
   upload = 2,    // argument 0 <- argument 1 (host memory)
   download = 3,  // argument 1 (host memory) <- argument 0
-  copy = 4,      // argument 0 <- argument 1, which may be on another rank; run by the destination's lane
-  copy_send = 5, // the half of a copy in its source's lane; empty where ranks see each other's memory
+  copy =
+      4,  // argument 0 <- argument 1, which may be on another rank; run by the destination's lane
+  copy_send =
+      5,  // the half of a copy in its source's lane; empty where ranks see each other's memory
 };
 
 /// A range of a section.
@@ -112,9 +119,10 @@ struct Range {
 
 /// One task of a frame. Its ordinal is its index; it runs after all edges and waits are met.
 struct TaskRecord {
-  std::uint64_t prepare_id = 0;  // equal for tasks of one kernel over equal shapes, dtypes and strides; 0: nothing to prepare
-  std::uint32_t kernel = 0;  // id of the kernel; kNone for transfers
-  std::uint32_t task = 0;    // number in the run: index of its outcome
+  std::uint64_t prepare_id = 0;  // equal for tasks of one kernel over equal shapes, dtypes and
+                                 // strides; 0: nothing to prepare
+  std::uint32_t kernel = 0;      // id of the kernel; kNone for transfers
+  std::uint32_t task = 0;        // number in the run: index of its outcome
   Range arguments;
   Range scalars;
   Range edges;     // ordinals of earlier tasks of this frame
@@ -128,11 +136,12 @@ struct TaskRecord {
 static_assert(sizeof(TaskRecord) == 64 && std::is_trivially_copyable_v<TaskRecord>);
 
 enum class Place : std::uint8_t {
-  buffer = 1,   // of this rank: `slot`, `generation`, bytes from its start
-  heap = 2,     // of this rank's heap block of the run: a relocation, `offset` from the block's base
+  buffer = 1,  // of this rank: `slot`, `generation`, bytes from its start
+  heap = 2,    // of this rank's heap block of the run: a relocation, `offset` from the block's base
   staging = 3,  // staged host arguments: a relocation, `offset` from the run's staging base
   remote = 4,   // a copy's source: `lane`, segment in `slot`, offset in the segment
-  host = 5,     // an address of the host's process in `offset`, `slot` is unused; only where ranks share it
+  host = 5,     // an address of the host's process in `offset`, `slot` is unused; only where ranks
+                // share it
 };
 
 /// One argument of a task: its descriptor. Address-free but for Place::host.
@@ -141,7 +150,8 @@ struct ArgumentRecord {
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
   std::uint32_t layout = 0;  // index in the frame's layouts
-  std::uint32_t argument = kNone;  // index among the arguments of the submit; kNone: the program's own
+  std::uint32_t argument =
+      kNone;  // index among the arguments of the submit; kNone: the program's own
   std::uint32_t lane = 0;
   Tag tag = Tag::in;
   Place place = Place::buffer;
@@ -155,12 +165,14 @@ static_assert(sizeof(LayoutRecord) == 144 && std::is_trivially_copyable_v<Layout
 
 struct ScalarRecord {
   std::uint64_t bits = 0;
-  std::uint32_t type = 0;            // a rankcast_scalar_type
-  std::uint32_t argument = kNone;    // index among the arguments of the submit, when it was passed on unread
+  std::uint32_t type = 0;  // a rankcast_scalar_type
+  std::uint32_t argument =
+      kNone;  // index among the arguments of the submit, when it was passed on unread
 };
 static_assert(sizeof(ScalarRecord) == 16);
 
-/// Wait for a lane of the same run: the record supplies the run number, so that a frame can be used again.
+/// Wait for a lane of the same run: the record supplies the run number, so that a frame can be used
+/// again.
 struct WaitRecord {
   std::uint32_t lane = 0;
   std::uint32_t tasks = 0;  // retired there in this run
@@ -172,12 +184,14 @@ struct GroupRecord {
   Range members;
   std::uint32_t member_index = 0;  // of this lane
   std::uint32_t group = 0;         // number in the run: index of its words in the run record
-  std::uint64_t prepare_id = 0;    // from kernel, all members' shapes, member list, ranks' incarnations
+  std::uint64_t prepare_id =
+      0;  // from kernel, all members' shapes, member list, ranks' incarnations
   std::uint64_t reserved = 0;
 };
 static_assert(sizeof(GroupRecord) == 32);
 
-// ---- The side block -------------------------------------------------------------------------------------------------
+// ---- The side block
+// -------------------------------------------------------------------------------------------------
 
 struct SideHeader {
   static constexpr std::uint32_t kMagic = 0x44535352;  // "RSSD"
@@ -221,10 +235,11 @@ struct Patch {
 };
 static_assert(sizeof(Patch) == 32);
 
-// ---- The run record -------------------------------------------------------------------------------------------------
+// ---- The run record
+// -------------------------------------------------------------------------------------------------
 
-/// How a task ended, once its lane's timeline has passed it: one byte in the run's record, written once, by the lane of
-/// the task, and only when it is not `good`: a healthy run touches no outcome.
+/// How a task ended, once its lane's timeline has passed it: one byte in the run's record, written
+/// once, by the lane of the task, and only when it is not `good`: a healthy run touches no outcome.
 enum class Outcome : std::uint8_t {
   good = 0,       // ended well (or, before the timeline has passed it, not ended)
   failed = 1,     // the kernel or the device reported failure
@@ -235,16 +250,17 @@ enum class Outcome : std::uint8_t {
 
 inline constexpr std::size_t kErrorTextBytes = 472;
 
-/// What a lane tells about a run. Written by its rank (or the keeper for a dead one) before the timeline advances past
-/// the run, read by the host after.
+/// What a lane tells about a run. Written by its rank (or the keeper for a dead one) before the
+/// timeline advances past the run, read by the host after.
 struct alignas(64) LaneReport {
   std::int64_t entry_ns = 0;  // monotonic clock
   std::int64_t exit_ns = 0;
-  std::uint64_t heap_base = 0;        // written by the host: this lane's heap block of the run
-  std::uint32_t error_task = kNone;   // number in the run of the lane's first failed task; kNone: none, or no task's
-  std::uint8_t error_code = 0;        // a rankcast::ErrorCode; 0: no error
+  std::uint64_t heap_base = 0;  // written by the host: this lane's heap block of the run
+  std::uint32_t error_task =
+      kNone;  // number in the run of the lane's first failed task; kNone: none, or no task's
+  std::uint8_t error_code = 0;  // a rankcast::ErrorCode; 0: no error
   std::uint8_t padding[3] = {};
-  std::int32_t error_argument = -1;   // index among that task's arguments
+  std::int32_t error_argument = -1;  // index among that task's arguments
   char error_text[kErrorTextBytes] = {};
 };
 static_assert(sizeof(LaneReport) == 512);
@@ -256,14 +272,14 @@ struct alignas(64) RunRecord {
   std::uint64_t run = 0;
   std::uint32_t tasks = 0;
   std::uint32_t groups = 0;
-  BlockRef outcomes;  // one Outcome a task, zeroed
+  BlockRef outcomes;     // one Outcome a task, zeroed
   BlockRef group_words;  // two 32-bit words a group: decision, abort; zeroed
   std::uint64_t staging_base = 0;
   std::uint64_t reserved = 0;
   // A line of its own: ranks write it while others read the one above.
   alignas(64) base::Countdown lanes_left;
-  // Not zero: what has not started shall not start. Written by cancel and the keeper, read by ranks and their kernels;
-  // ordered by seq_cst, then Doorbell::ring_waiting.
+  // Not zero: what has not started shall not start. Written by cancel and the keeper, read by ranks
+  // and their kernels; ordered by seq_cst, then Doorbell::ring_waiting.
   std::atomic<std::uint32_t> cancel{0};
 };
 static_assert(sizeof(RunRecord) == 128 && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -273,7 +289,9 @@ constexpr std::uint64_t run_record_bytes(int world_size) noexcept {
   return sizeof(RunRecord) + static_cast<std::uint64_t>(world_size) * sizeof(LaneReport);
 }
 
-inline LaneReport* lane_reports(RunRecord* record) noexcept { return reinterpret_cast<LaneReport*>(record + 1); }
+inline LaneReport* lane_reports(RunRecord* record) noexcept {
+  return reinterpret_cast<LaneReport*>(record + 1);
+}
 inline const LaneReport* lane_reports(const RunRecord* record) noexcept {
   return reinterpret_cast<const LaneReport*>(record + 1);
 }

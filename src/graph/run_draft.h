@@ -28,7 +28,9 @@ struct RunDraft {
     used.insert(rank);
     return lanes[static_cast<std::size_t>(rank)];
   }
-  const frame::FrameDraft& lane(int rank) const noexcept { return lanes[static_cast<std::size_t>(rank)]; }
+  const frame::FrameDraft& lane(int rank) const noexcept {
+    return lanes[static_cast<std::size_t>(rank)];
+  }
 
   std::vector<frame::FrameDraft> lanes;        // by rank; empty where not used
   base::RankSet used;                          // ranks with a task

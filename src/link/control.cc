@@ -22,7 +22,8 @@ std::uint64_t shared_offset(int world_size, std::uint32_t ring_capacity) noexcep
 
 }  // namespace
 
-std::uint64_t Control::bytes_needed(int world_size, std::uint32_t ring_capacity, std::uint64_t shared_bytes) noexcept {
+std::uint64_t Control::bytes_needed(int world_size, std::uint32_t ring_capacity,
+                                    std::uint64_t shared_bytes) noexcept {
   return shared_offset(world_size, ring_capacity) + lines(shared_bytes);
 }
 

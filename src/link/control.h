@@ -2,7 +2,8 @@
 //
 //   ControlHeader | Channel x world_size | record slots, ring_capacity x world_size | shared area
 //
-// Who writes and who reads each line is said at its member. Created zeroed by the host, then attached by each side.
+// Who writes and who reads each line is said at its member. Created zeroed by the host, then
+// attached by each side.
 #pragma once
 
 #include <atomic>
@@ -41,8 +42,8 @@ struct Channel {
   base::Timeline timeline;  // rank (the keeper for a dead one) -> host and peers
   // Written once by the rank, read by the host. Ordered by: seq_cst, then HostWaiters::notify.
   alignas(base::kCacheLine) std::atomic<RankState> state{RankState::starting};
-  std::uint32_t error_code = 0;             // written by the rank before state, read by the host after it
-  char report[kReportBytes] = {};           // the same; a text with a final 0
+  std::uint32_t error_code = 0;    // written by the rank before state, read by the host after it
+  char report[kReportBytes] = {};  // the same; a text with a final 0
 };
 static_assert(sizeof(Channel) % base::kCacheLine == 0);
 
@@ -65,7 +66,8 @@ struct ControlHeader {
 class Control {
  public:
   /// Bytes that create() needs, a multiple of 64.
-  static std::uint64_t bytes_needed(int world_size, std::uint32_t ring_capacity, std::uint64_t shared_bytes) noexcept;
+  static std::uint64_t bytes_needed(int world_size, std::uint32_t ring_capacity,
+                                    std::uint64_t shared_bytes) noexcept;
   /// Lays the memory out. `base` is zeroed and aligned to a cache line.
   static Control create(std::byte* base, int world_size, std::uint32_t ring_capacity,
                         std::uint64_t shared_bytes) noexcept;
@@ -76,7 +78,8 @@ class Control {
   base::KeeperWord& keeper_word() const noexcept { return header_->keeper; }
   Channel& channel(int rank) const noexcept { return channels_[rank]; }
   std::span<RecordBytes> slots(int rank) const noexcept {
-    return {slots_ + static_cast<std::size_t>(rank) * header_->ring_capacity, header_->ring_capacity};
+    return {slots_ + static_cast<std::size_t>(rank) * header_->ring_capacity,
+            header_->ring_capacity};
   }
   std::byte* shared() const noexcept { return shared_; }
 

@@ -31,7 +31,8 @@ base::Result<const LinkKind*> find_link(std::string_view name) {
     if (kind.name == name) return &kind;
     names.push_back(kind.name);
   }
-  return base::unexpected_failure(ErrorCode::invalid_argument, "unknown link '{}'; this build has: {}", name,
+  return base::unexpected_failure(ErrorCode::invalid_argument,
+                                  "unknown link '{}'; this build has: {}", name,
                                   fmt::join(names, ", "));
 }
 

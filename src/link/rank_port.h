@@ -1,4 +1,5 @@
-// A rank's end of a link: the same concrete class on every link. Used by the rank's thread alone, but for `wake`.
+// A rank's end of a link: the same concrete class on every link. Used by the rank's thread alone,
+// but for `wake`.
 #pragma once
 
 #include <cstddef>
@@ -42,8 +43,8 @@ class RankPort {
 
   /// The next record, in the order of publication; waits for it (P3).
   RecordBytes next() noexcept {
-    control_.doorbell().wait_asleep(rank_, [this]() noexcept { return ring_.has_record(); }, spin_,
-                                    base::Deadline::never());
+    control_.doorbell().wait_asleep(
+        rank_, [this]() noexcept { return ring_.has_record(); }, spin_, base::Deadline::never());
     return ring_.take();
   }
 
@@ -53,7 +54,8 @@ class RankPort {
     control_.doorbell().wait_inside_frame(rank_, ready, spin_, base::Deadline::never());
   }
 
-  /// Wakes this rank out of wait_until. Any thread, once the word that it waits for is stored (seq_cst).
+  /// Wakes this rank out of wait_until. Any thread, once the word that it waits for is stored
+  /// (seq_cst).
   void wake() noexcept { control_.doorbell().ring_waiting(base::RankSet::of(rank_)); }
 
   /// Moves this lane's timeline within a run.
@@ -62,7 +64,8 @@ class RankPort {
   /// Wakes peers that wait for what was stored before.
   void notify(const base::RankSet& peers) noexcept { control_.doorbell().ring_waiting(peers); }
 
-  /// Moves the timeline to the end of a run and, as the run's last lane, wakes the host threads that wait.
+  /// Moves the timeline to the end of a run and, as the run's last lane, wakes the host threads
+  /// that wait.
   void finish(base::TimelineValue value, base::Countdown& lanes_left, bool notify_keeper) noexcept {
     channel_->timeline.advance(value);
     if (lanes_left.count_down(value.run())) control_.waiters().notify();
@@ -70,7 +73,9 @@ class RankPort {
   }
 
   /// The rank's address of a segment; null when there is none.
-  std::byte* segment(std::uint32_t id, std::uint64_t* bytes) noexcept { return segments_->segment(id, bytes); }
+  std::byte* segment(std::uint32_t id, std::uint64_t* bytes) noexcept {
+    return segments_->segment(id, bytes);
+  }
   /// Of the memory that host and ranks share for their own records.
   std::byte* shared() const noexcept { return control_.shared(); }
 

@@ -1,4 +1,5 @@
-// The segments of a mesh by id: fixed places, so that a rank may look one up while the host adds others.
+// The segments of a mesh by id: fixed places, so that a rank may look one up while the host adds
+// others.
 #pragma once
 
 #include <array>
@@ -10,8 +11,9 @@ namespace rankcast::link {
 
 inline constexpr std::uint32_t kMaxSegments = 16384;
 
-/// Base and size by id. The host fills an entry before it publishes the first record that tells of it, and never changes
-/// it; a rank looks only at ids that it was told of. Publication orders the two.
+/// Base and size by id. The host fills an entry before it publishes the first record that tells of
+/// it, and never changes it; a rank looks only at ids that it was told of. Publication orders the
+/// two.
 class SegmentDirectory {
  public:
   struct Entry {
@@ -23,7 +25,9 @@ class SegmentDirectory {
 
   void set(std::uint32_t id, Entry entry) noexcept { (*entries_)[id] = entry; }
   /// Zeroes for an id out of range or never set.
-  Entry at(std::uint32_t id) const noexcept { return id < kMaxSegments ? (*entries_)[id] : Entry{}; }
+  Entry at(std::uint32_t id) const noexcept {
+    return id < kMaxSegments ? (*entries_)[id] : Entry{};
+  }
 
  private:
   std::unique_ptr<std::array<Entry, kMaxSegments>> entries_;

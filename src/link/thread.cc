@@ -21,8 +21,8 @@ using base::Deadline;
 using base::Result;
 using base::Status;
 
-/// Everything that a rank's thread touches. Shared with the threads: one that does not stop within close's budget keeps
-/// it alive.
+/// Everything that a rank's thread touches. Shared with the threads: one that does not stop within
+/// close's budget keeps it alive.
 struct ThreadState final : SegmentSource {
   base::Segment memory;
   Control control;
@@ -30,7 +30,8 @@ struct ThreadState final : SegmentSource {
   RankMain rank_main;
   SegmentDirectory directory;
   std::vector<base::Segment> segments;  // by id; under the mesh's mutex
-  std::vector<std::atomic<bool>> ended; // by rank; written by its thread last, read by stop; seq_cst
+  std::vector<std::atomic<bool>>
+      ended;  // by rank; written by its thread last, read by stop; seq_cst
   std::optional<base::KeeperSignal> keeper;
 
   std::byte* segment(std::uint32_t id, std::uint64_t* bytes) noexcept override {
@@ -63,7 +64,8 @@ class ThreadLink final : public Link {
         }
         threads_.emplace_back(&ThreadLink::thread_main, state_, rank);
       } catch (const std::system_error& error) {
-        return base::failure(ErrorCode::out_of_memory, "rank {}: cannot start a thread: {}", rank, error.what())
+        return base::failure(ErrorCode::out_of_memory, "rank {}: cannot start a thread: {}", rank,
+                             error.what())
             .with_rank(rank);
       }
     }
@@ -86,7 +88,8 @@ class ThreadLink final : public Link {
 
   Result<std::uint32_t> add_segment(std::uint64_t bytes) override {
     if (state_->segments.size() == kMaxSegments) {
-      return base::unexpected_failure(ErrorCode::out_of_memory, "all {} segments of the mesh are in use", kMaxSegments);
+      return base::unexpected_failure(ErrorCode::out_of_memory,
+                                      "all {} segments of the mesh are in use", kMaxSegments);
     }
     auto segment = base::Segment::reserve(bytes);
     if (!segment) return tl::unexpected(std::move(segment).error());
@@ -112,14 +115,19 @@ class ThreadLink final : public Link {
   Status wait_for_reports(Deadline deadline) {
     for (int rank = 0; rank < world_size(); ++rank) {
       const Channel& channel = control().channel(rank);
-      const auto reported = [&]() noexcept { return base::load_seq_cst(channel.state) != RankState::starting; };
+      const auto reported = [&]() noexcept {
+        return base::load_seq_cst(channel.state) != RankState::starting;
+      };
       if (control().waiters().wait(reported, spin(), deadline) != base::WaitResult::ready) {
         return base::failure(ErrorCode::deadline_exceeded,
-                             "rank {} did not report within the startup timeout; raise MeshOptions::startup_timeout", rank)
+                             "rank {} did not report within the startup timeout; raise "
+                             "MeshOptions::startup_timeout",
+                             rank)
             .with_rank(rank);
       }
       if (base::load_seq_cst(channel.state) == RankState::failed) {
-        return base::failure(static_cast<ErrorCode>(channel.error_code), "rank {}: {}", rank, channel.report)
+        return base::failure(static_cast<ErrorCode>(channel.error_code), "rank {}: {}", rank,
+                             channel.report)
             .with_rank(rank);
       }
     }
@@ -141,8 +149,8 @@ Result<std::unique_ptr<Link>> create_thread_link(const LinkOptions& options) {
 
   auto state = std::make_shared<ThreadState>();
   state->memory = std::move(*memory);
-  state->control =
-      Control::create(state->memory.base(), options.world_size, options.ring_capacity, options.shared_bytes);
+  state->control = Control::create(state->memory.base(), options.world_size, options.ring_capacity,
+                                   options.shared_bytes);
   state->spin = options.spin;
   state->ended = std::vector<std::atomic<bool>>(static_cast<std::size_t>(options.world_size));
   state->keeper.emplace(state->control.keeper_word(), std::move(*event));

@@ -1,5 +1,5 @@
-// The end of a mesh. Closers come one at a time; a try that runs out of budget leaves a mesh that admits nothing and may
-// be closed again.
+// The end of a mesh. Closers come one at a time; a try that runs out of budget leaves a mesh that
+// admits nothing and may be closed again.
 #include <cmath>
 #include <utility>
 
@@ -16,9 +16,11 @@ using base::throw_error;
 base::Deadline checked_deadline(std::chrono::duration<double> timeout, const char* name) {
   const double seconds = timeout.count();
   if (std::isnan(seconds) || seconds < 0) {
-    throw_error(failure(ErrorCode::invalid_argument, "{} is {} s; it must be 0 or more", name, seconds));
+    throw_error(
+        failure(ErrorCode::invalid_argument, "{} is {} s; it must be 0 or more", name, seconds));
   }
-  return seconds > 1e9 ? base::Deadline::never() : base::Deadline::after(static_cast<std::int64_t>(seconds * 1e9));
+  return seconds > 1e9 ? base::Deadline::never()
+                       : base::Deadline::after(static_cast<std::int64_t>(seconds * 1e9));
 }
 
 CloseReport MeshCore::close(std::chrono::duration<double> budget) {
@@ -29,7 +31,8 @@ CloseReport MeshCore::close(std::chrono::duration<double> budget) {
   if (deadline.is_never()) {
     closer.lock();
   } else if (!closer.try_lock_for(std::chrono::nanoseconds(deadline.remaining_ns()))) {
-    throw_error(failure(ErrorCode::deadline_exceeded, "close: another thread is still closing the mesh"));
+    throw_error(
+        failure(ErrorCode::deadline_exceeded, "close: another thread is still closing the mesh"));
   }
   if (base::load_acquire(life_) == Life::closed) return {};  // pairs: mesh_life
 
@@ -61,7 +64,8 @@ void MeshCore::drain(base::Deadline deadline) {
     finish_ended_locked();
     return runs_->in_flight().empty() && runs_->reserved() == 0;
   };
-  if (link_->control().waiters().wait(drained, link_->spin(), deadline) == base::WaitResult::ready) return;
+  if (link_->control().waiters().wait(drained, link_->spin(), deadline) == base::WaitResult::ready)
+    return;
   base::MutexLock lock(mutex_);
   for (const RunState* state : runs_->in_flight()) {
     for (const RunLane& lane : state->lanes) {
@@ -69,9 +73,10 @@ void MeshCore::drain(base::Deadline deadline) {
       names += fmt::format("{}run {} on rank {}", names.empty() ? "" : ", ", state->run, lane.rank);
     }
   }
-  throw_error(failure(ErrorCode::deadline_exceeded,
-                      "close: still in flight: {}; the mesh admits nothing more, close it again to wait longer",
-                      names.empty() ? "a submit that has not published yet" : names));
+  throw_error(failure(
+      ErrorCode::deadline_exceeded,
+      "close: still in flight: {}; the mesh admits nothing more, close it again to wait longer",
+      names.empty() ? "a submit that has not published yet" : names));
 }
 
 void MeshCore::stop_ranks(base::Deadline deadline) {
@@ -90,8 +95,8 @@ void MeshCore::stop_ranks(base::Deadline deadline) {
   link_->control().doorbell().ring_asleep(base::RankSet::first(world_size_));
   const std::vector<int> alive = link_->stop(deadline);
   if (!alive.empty()) {
-    throw_error(failure(ErrorCode::deadline_exceeded, "close: rank {} has not stopped; close again to wait longer",
-                        alive.front())
+    throw_error(failure(ErrorCode::deadline_exceeded,
+                        "close: rank {} has not stopped; close again to wait longer", alive.front())
                     .with_rank(alive.front()));
   }
 }

@@ -31,7 +31,9 @@ class MeshCore::CatalogOfRegistry final : public program::KernelCatalog {
     return program::CatalogEntry{*id, &registry_.entry(*id)->abi};
   }
 
-  std::string describe() const override { return fmt::format("{}", fmt::join(registry_.names(), ", ")); }
+  std::string describe() const override {
+    return fmt::format("{}", fmt::join(registry_.names(), ", "));
+  }
 
   std::uint64_t next_prepare_id() override {
     base::MutexLock lock(mutex_);
@@ -59,11 +61,13 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
   const base::Deadline deadline = checked_deadline(options.startup_timeout, "startup_timeout");
   checked_deadline(options.close_timeout, "close_timeout");
   if (options.max_in_flight < 1 || options.max_in_flight > 1024) {
-    throw_error(failure(ErrorCode::invalid_argument, "max_in_flight is {}; it must be 1 to 1024", options.max_in_flight));
+    throw_error(failure(ErrorCode::invalid_argument, "max_in_flight is {}; it must be 1 to 1024",
+                        options.max_in_flight));
   }
   const double spin_us = options.spin.count();
   if (std::isnan(spin_us) || spin_us < 0 || spin_us > 1e6) {
-    throw_error(failure(ErrorCode::invalid_argument, "spin is {} us; it must be 0 to 1000000", spin_us));
+    throw_error(
+        failure(ErrorCode::invalid_argument, "spin is {} us; it must be 0 to 1000000", spin_us));
   }
   auto environment = std::make_shared<rank::RankEnvironment>();
   environment->plans = value_or_throw(rank::plan_ranks(options.devices));
@@ -74,7 +78,8 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
   const link::LinkKind* kind = value_or_throw(link::find_link(options.link));
 
   const std::string library = value_or_throw(rank::builtin_kernel_library_path());
-  throw_if_failed(environment->kernels.add_library(value_or_throw(rank::KernelLibrary::open(library))));
+  throw_if_failed(
+      environment->kernels.add_library(value_or_throw(rank::KernelLibrary::open(library))));
 
   link::LinkOptions link_options;
   link_options.world_size = world_size;
@@ -119,22 +124,27 @@ Status MeshCore::start(base::Deadline deadline) {
   auto keeper = mesh::Keeper::start(link_->keeper(), [this] { return keep_house(); });
   if (!keeper) return std::move(keeper).error();
   keeper_ = std::move(*keeper);
-  return link_->start([environment = environment_](link::RankPort& port) { rank::rank_main(*environment, port); },
-                      deadline);
+  return link_->start(
+      [environment = environment_](link::RankPort& port) { rank::rank_main(*environment, port); },
+      deadline);
 }
 
 void MeshCore::check_open() const {
-  if (base::load_acquire(life_) == Life::open && process_ == base::process_generation()) [[likely]] {
+  if (base::load_acquire(life_) == Life::open && process_ == base::process_generation())
+      [[likely]] {
     return;  // pairs: mesh_life
   }
-  throw_error(process_ == base::process_generation()
-                  ? failure(ErrorCode::closed, "the mesh is closed; open another one")
-                  : failure(ErrorCode::closed, "the mesh was opened by the parent of this forked process; open another"));
+  throw_error(
+      process_ == base::process_generation()
+          ? failure(ErrorCode::closed, "the mesh is closed; open another one")
+          : failure(ErrorCode::closed,
+                    "the mesh was opened by the parent of this forked process; open another"));
 }
 
 void MeshCore::check_rank(int rank, const char* call) const {
   if (rank < 0 || rank >= world_size_) {
-    throw_error(failure(ErrorCode::invalid_argument, "{}: rank {} does not exist; this mesh has ranks 0 to {}", call, rank,
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "{}: rank {} does not exist; this mesh has ranks 0 to {}", call, rank,
                         world_size_ - 1)
                     .with_rank(rank));
   }
@@ -142,31 +152,34 @@ void MeshCore::check_rank(int rank, const char* call) const {
 
 void MeshCore::check_mesh(std::uint64_t incarnation, const char* call) const {
   if (incarnation == incarnation_) return;
-  throw_error(incarnation == 0 ? failure(ErrorCode::invalid_argument, "{}: the tensor is empty", call)
-                               : failure(ErrorCode::foreign_tensor,
-                                         "{}: the tensor belongs to another mesh (incarnation {}, this is {})", call,
-                                         incarnation, incarnation_));
+  throw_error(incarnation == 0
+                  ? failure(ErrorCode::invalid_argument, "{}: the tensor is empty", call)
+                  : failure(ErrorCode::foreign_tensor,
+                            "{}: the tensor belongs to another mesh (incarnation {}, this is {})",
+                            call, incarnation, incarnation_));
 }
 
-std::vector<int> MeshCore::checked_ranks(std::int64_t shard_count, std::span<const int> ranks, const char* call) const {
+std::vector<int> MeshCore::checked_ranks(std::int64_t shard_count, std::span<const int> ranks,
+                                         const char* call) const {
   std::vector<int> result(ranks.begin(), ranks.end());
   if (ranks.empty()) {
     if (shard_count > world_size_) {
-      throw_error(failure(ErrorCode::invalid_argument, "{}: {} shards for a mesh of {} ranks; one rank holds one shard",
-                          call, shard_count, world_size_));
+      throw_error(failure(ErrorCode::invalid_argument,
+                          "{}: {} shards for a mesh of {} ranks; one rank holds one shard", call,
+                          shard_count, world_size_));
     }
     for (int rank = 0; rank < static_cast<int>(shard_count); ++rank) result.push_back(rank);
   }
   if (static_cast<std::int64_t>(result.size()) != shard_count) {
-    throw_error(failure(ErrorCode::invalid_argument, "{}: {} shards but {} ranks are given", call, shard_count,
-                        result.size()));
+    throw_error(failure(ErrorCode::invalid_argument, "{}: {} shards but {} ranks are given", call,
+                        shard_count, result.size()));
   }
   std::unordered_set<int> seen;
   for (const int rank : result) {
     check_rank(rank, call);
     if (!seen.insert(rank).second) {
-      throw_error(failure(ErrorCode::invalid_argument, "{}: rank {} is given twice; shards live on distinct ranks", call,
-                          rank)
+      throw_error(failure(ErrorCode::invalid_argument,
+                          "{}: rank {} is given twice; shards live on distinct ranks", call, rank)
                       .with_rank(rank));
     }
   }
@@ -180,7 +193,8 @@ std::vector<RankInfo> MeshCore::ranks() const {
   for (int rank = 0; rank < world_size_; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
     const rank::RankPlan& plan = environment_->plans[index];
-    infos.push_back({rank, plan.device, plan.description, tables_[index]->live_bytes(), heaps_[index]->reserved_bytes()});
+    infos.push_back({rank, plan.device, plan.description, tables_[index]->live_bytes(),
+                     heaps_[index]->reserved_bytes()});
   }
   return infos;
 }
@@ -203,15 +217,18 @@ MeshStats MeshCore::stats() const {
 
 void MeshCore::load_kernels(const std::string& path) {
   check_open();
-  throw_if_failed(environment_->kernels.add_library(value_or_throw(rank::KernelLibrary::open(path))));
+  throw_if_failed(
+      environment_->kernels.add_library(value_or_throw(rank::KernelLibrary::open(path))));
 }
 
 void MeshCore::register_kernel(std::string_view name, KernelFunction function) {
   check_open();
   if (!link_->shares_host_memory()) {
     throw_error(failure(ErrorCode::unsupported,
-                        "register_kernel: on link '{}' ranks cannot call a function of this process; put '{}' into a "
-                        "library and use load_kernels", link_->name(), name));
+                        "register_kernel: on link '{}' ranks cannot call a function of this "
+                        "process; put '{}' into a "
+                        "library and use load_kernels",
+                        link_->name(), name));
   }
   throw_if_failed(environment_->kernels.add_function(name, std::move(function)));
 }

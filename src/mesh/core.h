@@ -1,10 +1,12 @@
 // The mesh itself: what Mesh and Run are handles of.
 //
-// Threads. One mutex orders the last check and the publication of a submit, `free`, and the end of a run (PROTOCOL, "under
-// the mutex"). It is never held while user code runs or a thread waits. Beside it: `lifecycle_` (closers, one at a time).
+// Threads. One mutex orders the last check and the publication of a submit, `free`, and the end of
+// a run (PROTOCOL, "under the mutex"). It is never held while user code runs or a thread waits.
+// Beside it: `lifecycle_` (closers, one at a time).
 //
-// Tear-down, in this order: 1. no admission; 2. runs drained; 3. ranks stopped; 4. keeper joined; 5. segments gone. The
-// control memory goes with the last handle, since a thread may still be looking at a timeline.
+// Tear-down, in this order: 1. no admission; 2. runs drained; 3. ranks stopped; 4. keeper
+// joined; 5. segments gone. The control memory goes with the last handle, since a thread may still
+// be looking at a timeline.
 #pragma once
 
 #include <atomic>
@@ -35,7 +37,8 @@
 
 namespace rankcast::detail {
 
-/// The deadline of a timeout that a user gave: 0 or more seconds, infinity for ever. Throws `invalid_argument` naming it.
+/// The deadline of a timeout that a user gave: 0 or more seconds, infinity for ever. Throws
+/// `invalid_argument` naming it.
 base::Deadline checked_deadline(std::chrono::duration<double> timeout, const char* name);
 
 class MeshCore final : public std::enable_shared_from_this<MeshCore> {
@@ -105,16 +108,20 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void check_mesh(std::uint64_t incarnation, const char* call) const;
   void check_rank(int rank, const char* call) const;
   void check_not_orchestrating(const char* call) const;
-  std::vector<int> checked_ranks(std::int64_t shard_count, std::span<const int> ranks, const char* call) const;
+  std::vector<int> checked_ranks(std::int64_t shard_count, std::span<const int> ranks,
+                                 const char* call) const;
 
   void transfer(frame::TaskKind kind, std::span<const TransferPart> parts);
-  void transfer_stack(frame::TaskKind kind, const StackedData& data, void* host, std::uint64_t stride_bytes);
+  void transfer_stack(frame::TaskKind kind, const StackedData& data, void* host,
+                      std::uint64_t stride_bytes);
 
   RunState* reserve(const graph::RunDraft& draft, std::int64_t begin_ns);
   void write_frames(const graph::RunDraft& draft, RunState& state) noexcept;
-  /// `recheck()` looks at the draft's handles again, under the mutex; `count(counters_)` counts what was published.
+  /// `recheck()` looks at the draft's handles again, under the mutex; `count(counters_)` counts
+  /// what was published.
   void publish(const graph::RunDraft& draft, RunState& state, std::uint64_t epoch,
-               base::FunctionRef<base::Status()> recheck, base::FunctionRef<void(MeshStats&)> count);
+               base::FunctionRef<base::Status()> recheck,
+               base::FunctionRef<void(MeshStats&)> count);
   base::Status publish_locked(RunState& state) RC_REQUIRES(mutex_);
   bool ended(const RunState& state) const noexcept;
   std::size_t finish_ended_locked() RC_REQUIRES(mutex_);
@@ -135,23 +142,26 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   std::unique_ptr<program::KernelCatalog> catalog_;
   program::MeshView view_;
 
-  std::timed_mutex lifecycle_;  // held by a closer; never together with mutex_ but to take that inside
+  std::timed_mutex
+      lifecycle_;  // held by a closer; never together with mutex_ but to take that inside
   mutable base::Mutex mutex_;
   // Written under the mutex by close; read by any thread. Ordered by mesh_life.
   std::atomic<Life> life_{Life::open};
-  // Grows, under the mutex, whenever a handle that was live may no longer be (P1). Read by submits before they check
-  // handles. Ordered by mesh_epoch and, for the deciding comparison, the mutex.
+  // Grows, under the mutex, whenever a handle that was live may no longer be (P1). Read by submits
+  // before they check handles. Ordered by mesh_epoch and, for the deciding comparison, the mutex.
   std::atomic<std::uint64_t> epoch_{1};
 
-  std::vector<std::unique_ptr<memory::BufferTable>> tables_;              // by rank; rows guarded by mutex_
+  std::vector<std::unique_ptr<memory::BufferTable>> tables_;  // by rank; rows guarded by mutex_
   std::vector<std::unique_ptr<mesh::LinkHeap>> heaps_ RC_GUARDED_BY(mutex_);  // by rank
-  std::vector<std::vector<frame::TableChange>> pending_changes_ RC_GUARDED_BY(mutex_);  // by rank, for its next record
+  std::vector<std::vector<frame::TableChange>> pending_changes_
+      RC_GUARDED_BY(mutex_);  // by rank, for its next record
   memory::DeferredFrees deferred_ RC_GUARDED_BY(mutex_);
   std::unique_ptr<mesh::RunTable> runs_ RC_GUARDED_BY(mutex_);
   std::uint64_t last_run_ RC_GUARDED_BY(mutex_) = 0;
   bool told_to_stop_ RC_GUARDED_BY(mutex_) = false;
   mesh::StoreChooser stores_ RC_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<OrchestratorImpl>> orchestrations_ RC_GUARDED_BY(mutex_);  // that no submit uses
+  std::vector<std::unique_ptr<OrchestratorImpl>> orchestrations_
+      RC_GUARDED_BY(mutex_);  // that no submit uses
   std::vector<std::unique_ptr<graph::RunDraft>> transfer_drafts_ RC_GUARDED_BY(mutex_);
   base::Scratch<frame::BlockRef> side_blocks_ RC_GUARDED_BY(mutex_);  // of the publication at hand
   std::vector<std::string> dropped_errors_ RC_GUARDED_BY(mutex_);  // of dropped runs, to be logged

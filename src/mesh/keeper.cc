@@ -19,7 +19,8 @@ base::Result<std::unique_ptr<Keeper>> Keeper::start(base::KeeperSignal& signal, 
     }
     keeper->thread_ = std::thread(&Keeper::main, keeper.get());
   } catch (const std::system_error& error) {
-    return base::unexpected_failure(ErrorCode::out_of_memory, "cannot start the keeper's thread: {}", error.what());
+    return base::unexpected_failure(ErrorCode::out_of_memory,
+                                    "cannot start the keeper's thread: {}", error.what());
   }
   return keeper;
 }

@@ -1,5 +1,5 @@
-// The mesh's one housekeeping thread (PROTOCOL P11): asleep in poll until somebody asks, off the path of a healthy
-// dispatch.
+// The mesh's one housekeeping thread (PROTOCOL P11): asleep in poll until somebody asks, off the
+// path of a healthy dispatch.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,12 @@ namespace rankcast::mesh {
 
 class Keeper {
  public:
-  /// What is done each time the keeper wakes: everything that can be done now. Returns true while something is left that
-  /// a rank's next retirement may bring on.
+  /// What is done each time the keeper wakes: everything that can be done now. Returns true while
+  /// something is left that a rank's next retirement may bring on.
   using Work = std::function<bool()>;
 
-  /// `signal` is borrowed: the mesh stops the keeper before its link is gone. Fails when no thread can be had.
+  /// `signal` is borrowed: the mesh stops the keeper before its link is gone. Fails when no thread
+  /// can be had.
   static base::Result<std::unique_ptr<Keeper>> start(base::KeeperSignal& signal, Work work);
   /// Stops and joins.
   ~Keeper();

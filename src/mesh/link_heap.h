@@ -23,7 +23,9 @@ class LinkHeap {
   void release(const memory::Block& block) noexcept { heap_.release(block); }
 
   /// The mesh's id of the block's segment.
-  std::uint32_t segment_id(const memory::Block& block) const noexcept { return ids_[block.segment]; }
+  std::uint32_t segment_id(const memory::Block& block) const noexcept {
+    return ids_[block.segment];
+  }
   /// The host's address of the block.
   std::byte* address(const memory::Block& block) const noexcept {
     return link_.segment(segment_id(block)) + block.offset;

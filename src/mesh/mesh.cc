@@ -32,7 +32,8 @@ Mesh::~Mesh() {
 
 detail::MeshCore& Mesh::core() const {
   if (core_ == nullptr) {
-    base::throw_error(base::failure(ErrorCode::closed, "this Mesh was moved from; use the one it was moved to"));
+    base::throw_error(
+        base::failure(ErrorCode::closed, "this Mesh was moved from; use the one it was moved to"));
   }
   return *core_;
 }
@@ -41,9 +42,12 @@ int Mesh::world_size() const { return core().world_size(); }
 std::vector<RankInfo> Mesh::ranks() const { return core().ranks(); }
 MeshStats Mesh::stats() const { return core().stats(); }
 
-DeviceTensor Mesh::alloc(int rank, const Shape& shape, DType dtype) { return core().alloc(rank, shape, dtype); }
+DeviceTensor Mesh::alloc(int rank, const Shape& shape, DType dtype) {
+  return core().alloc(rank, shape, dtype);
+}
 
-StackedDeviceTensor Mesh::alloc_stacked(const Shape& shape, DType dtype, std::span<const int> ranks) {
+StackedDeviceTensor Mesh::alloc_stacked(const Shape& shape, DType dtype,
+                                        std::span<const int> ranks) {
   return core().alloc_stacked(shape, dtype, ranks);
 }
 
@@ -74,15 +78,24 @@ StackedDeviceTensor Mesh::alloc_stacked(const HostView& view, std::span<const in
 }
 
 StackedDeviceTensor Mesh::alloc_replicated(const HostView& view, std::span<const int> ranks) {
-  const std::size_t count = ranks.empty() ? static_cast<std::size_t>(core().world_size()) : ranks.size();
-  return filled(core(), core().alloc_stacked(view.shape().prepended(static_cast<std::int64_t>(count)), view.dtype(), ranks),
+  const std::size_t count =
+      ranks.empty() ? static_cast<std::size_t>(core().world_size()) : ranks.size();
+  return filled(core(),
+                core().alloc_stacked(view.shape().prepended(static_cast<std::int64_t>(count)),
+                                     view.dtype(), ranks),
                 [&](const StackedDeviceTensor& tensor) { core().upload_replicated(tensor, view); });
 }
 
 void Mesh::upload(const DeviceTensor& tensor, const HostView& view) { core().upload(tensor, view); }
-void Mesh::upload(const StackedDeviceTensor& tensor, const HostView& view) { core().upload(tensor, view); }
-void Mesh::download(const DeviceTensor& tensor, const MutableHostView& view) { core().download(tensor, view); }
-void Mesh::download(const StackedDeviceTensor& tensor, const MutableHostView& view) { core().download(tensor, view); }
+void Mesh::upload(const StackedDeviceTensor& tensor, const HostView& view) {
+  core().upload(tensor, view);
+}
+void Mesh::download(const DeviceTensor& tensor, const MutableHostView& view) {
+  core().download(tensor, view);
+}
+void Mesh::download(const StackedDeviceTensor& tensor, const MutableHostView& view) {
+  core().download(tensor, view);
+}
 
 void Mesh::free(const DeviceTensor& tensor) { core().free(tensor); }
 void Mesh::free(const StackedDeviceTensor& tensor) { core().free(tensor); }

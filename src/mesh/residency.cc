@@ -1,7 +1,7 @@
 // Resident memory: alloc, alloc_stacked, free (PROTOCOL P1).
 //
-// free: makes the generation pass, bumps the epoch, notes the last published run; memory returns when every run up to that
-// one has ended on all its lanes.
+// free: makes the generation pass, bumps the epoch, notes the last published run; memory returns
+// when every run up to that one has ended on all its lanes.
 #include <utility>
 
 #include "base/fault_point.h"
@@ -24,7 +24,8 @@ base::Result<base::TableKey> MeshCore::allocate_locked(int rank, std::uint64_t b
                    : heap.allocate(bytes);
   if (!block) {
     Status status = std::move(block).error();
-    status.text = fmt::format("rank {}: no memory for a buffer of {} bytes: {}", rank, bytes, status.text);
+    status.text =
+        fmt::format("rank {}: no memory for a buffer of {} bytes: {}", rank, bytes, status.text);
     return tl::unexpected(std::move(status).with_rank(rank));
   }
   auto key = RANKCAST_FAULT_POINT("mesh.alloc_slot")
@@ -33,7 +34,8 @@ base::Result<base::TableKey> MeshCore::allocate_locked(int rank, std::uint64_t b
   if (!key) {
     heap.release(*block);
     Status status = std::move(key).error();
-    status.text = fmt::format("rank {}: no room for a buffer of {} bytes: {}", rank, bytes, status.text);
+    status.text =
+        fmt::format("rank {}: no room for a buffer of {} bytes: {}", rank, bytes, status.text);
     return tl::unexpected(std::move(status).with_rank(rank));
   }
   memory::unpoison(heap.address(*block), block->bytes);
@@ -52,11 +54,13 @@ DeviceTensor MeshCore::alloc(int rank, const Shape& shape, DType dtype) {
   return TensorAccess::make(incarnation_, {key.slot, key.generation, rank, 0}, 0, layout);
 }
 
-StackedDeviceTensor MeshCore::alloc_stacked(const Shape& shape, DType dtype, std::span<const int> ranks) {
+StackedDeviceTensor MeshCore::alloc_stacked(const Shape& shape, DType dtype,
+                                            std::span<const int> ranks) {
   check_open();
   if (shape.dims() < 2) {
     throw_error(failure(ErrorCode::invalid_argument,
-                        "alloc_stacked: shape {} has one dimension; a stack is [shards, tail...]", shape.to_string()));
+                        "alloc_stacked: shape {} has one dimension; a stack is [shards, tail...]",
+                        shape.to_string()));
   }
   const std::vector<int> on = checked_ranks(shape[0], ranks, "alloc_stacked");
   const Layout layout = tensor::contiguous_layout(dtype, shape.tail());
@@ -80,8 +84,10 @@ void MeshCore::free_locked(int rank, base::TableKey key) {
   const auto index = static_cast<std::size_t>(rank);
   const auto row = tables_[index]->remove(key);
   if (!row) return;
-  // Before anything else that a submit may see: it compares this under the mutex before it publishes.
-  base::store_release(epoch_, base::load_relaxed(epoch_) + 1);  // pairs: mesh_epoch  // relaxed: written here only
+  // Before anything else that a submit may see: it compares this under the mutex before it
+  // publishes.
+  base::store_release(
+      epoch_, base::load_relaxed(epoch_) + 1);  // pairs: mesh_epoch  // relaxed: written here only
   pending_changes_[index].push_back({0, 0, key.slot, 0, 0, 0});
   deferred_.add(rank, row->block, last_run_);
 }

@@ -26,8 +26,9 @@ struct RunLane {
 
 /// Pooled by mesh::RunTable; lent to the Run of a submit, or to the call that waits for a transfer.
 ///
-/// Written under the mesh's mutex: by the submit before publication, by whoever finishes the run after its lanes have
-/// ended. In between the lanes' ends, `run` and `slot` are constant and read without the mutex by those who wait.
+/// Written under the mesh's mutex: by the submit before publication, by whoever finishes the run
+/// after its lanes have ended. In between the lanes' ends, `run` and `slot` are constant and read
+/// without the mutex by those who wait.
 struct RunState {
   std::uint64_t run = 0;  // dispatch id
   std::int64_t submit_begin_ns = 0;
@@ -41,14 +42,16 @@ struct RunState {
   bool in_flight = false;
   bool held = false;  // by a Run or by the call that waits for it
 
-  // Written under the mutex by whoever finishes the run, read by its holders. Ordered by run_finished: error and reports,
-  // written before it, are constant from then until the state is given back.
+  // Written under the mutex by whoever finishes the run, read by its holders. Ordered by
+  // run_finished: error and reports, written before it, are constant from then until the state is
+  // given back.
   std::atomic<bool> finished{false};
 
   bool is_finished() const noexcept {
     return base::load_acquire(finished);  // pairs: run_finished
   }
-  /// `timeline(rank)` gives the lane's timeline. True when every lane has reached the end of the run.
+  /// `timeline(rank)` gives the lane's timeline. True when every lane has reached the end of the
+  /// run.
   template <class TimelineOf>
   bool lanes_ended(TimelineOf&& timeline) const noexcept {
     for (const RunLane& lane : lanes) {

@@ -94,14 +94,16 @@ base::Result<frame::BlockRef> RunTable::make_room(Room& room, int rank, std::uin
 }
 
 base::Status RunTable::reserve_frame(RunState& state, RunLane& lane, std::uint32_t bytes) {
-  auto ref = make_room(slots_[state.slot].lanes[static_cast<std::size_t>(lane.rank)].frame, lane.rank, bytes);
+  auto ref = make_room(slots_[state.slot].lanes[static_cast<std::size_t>(lane.rank)].frame,
+                       lane.rank, bytes);
   if (!ref) return std::move(ref).error();
   lane.frame = *ref;
   lane.frame_address = link_.segment(ref->segment) + ref->offset;
   return {};
 }
 
-base::Result<std::byte*> RunTable::reserve_side(RunState& state, int rank, std::uint32_t bytes, frame::BlockRef* side) {
+base::Result<std::byte*> RunTable::reserve_side(RunState& state, int rank, std::uint32_t bytes,
+                                                frame::BlockRef* side) {
   auto ref = make_room(slots_[state.slot].lanes[static_cast<std::size_t>(rank)].side, rank, bytes);
   if (!ref) return tl::unexpected(std::move(ref).error());
   *side = *ref;
@@ -153,7 +155,8 @@ void RunTable::finish(RunState& state) {
   }
   if (first_error != nullptr) [[unlikely]] {
     const std::size_t length = strnlen(first_error->error_text, frame::kErrorTextBytes);
-    state.error.text = fmt::format("run {} failed: {}", state.run, std::string_view(first_error->error_text, length));
+    state.error.text = fmt::format("run {} failed: {}", state.run,
+                                   std::string_view(first_error->error_text, length));
     std::memset(link_.segment(slot.outcomes.segment) + slot.outcomes.offset, 0, slot.record->tasks);
   }
   for (const RunLane& lane : state.lanes) {

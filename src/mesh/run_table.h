@@ -1,8 +1,9 @@
-// The runs in flight: a fixed number of slots, each with its run record and its blocks of frame memory, and the pool of
-// run states.
+// The runs in flight: a fixed number of slots, each with its run record and its blocks of frame
+// memory, and the pool of run states.
 //
-// A slot is taken by a submit, given up when the run has ended on all its lanes, and then used again, the last one first:
-// its memory is warm. Everything here is used under the mesh's mutex, unless said otherwise.
+// A slot is taken by a submit, given up when the run has ended on all its lanes, and then used
+// again, the last one first: its memory is warm. Everything here is used under the mesh's mutex,
+// unless said otherwise.
 #pragma once
 
 #include <cstdint>
@@ -38,21 +39,24 @@ class RunTable {
   /// A finished state without a slot, for a run that has nothing to do.
   RunState* take_empty();
 
-  /// Room for the frame of one lane in the state's slot; sets the lane's `frame` and `frame_address`.
+  /// Room for the frame of one lane in the state's slot; sets the lane's `frame` and
+  /// `frame_address`.
   base::Status reserve_frame(RunState& state, RunLane& lane, std::uint32_t bytes);
   /// The same for the lane's side block; returns the host's address.
-  base::Result<std::byte*> reserve_side(RunState& state, int rank, std::uint32_t bytes, frame::BlockRef* side);
+  base::Result<std::byte*> reserve_side(RunState& state, int rank, std::uint32_t bytes,
+                                        frame::BlockRef* side);
   /// Room for one outcome a task.
   base::Status reserve_outcomes(RunState& state, std::uint32_t task_count);
 
-  /// Fills the run record and counts the run as in flight. The lanes' ends are set; the records go out next.
+  /// Fills the run record and counts the run as in flight. The lanes' ends are set; the records go
+  /// out next.
   void publish(RunState& state) noexcept;
 
   /// The run's lanes have ended: reads outcomes and reports, frees the slot. Call once.
   void finish(RunState& state);
 
-  /// The Run is gone. True if the state was given back; false: the run is still in flight, whoever finishes it gives the
-  /// state back.
+  /// The Run is gone. True if the state was given back; false: the run is still in flight, whoever
+  /// finishes it gives the state back.
   bool drop(RunState* state) noexcept;
   /// Gives back a finished state that nobody holds.
   void recycle(RunState* state) noexcept;
@@ -84,9 +88,9 @@ class RunTable {
   link::Link& link_;
   std::vector<std::unique_ptr<LinkHeap>> heaps_;  // of frames, by rank
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_slots_;               // the last one given up is taken first
-  std::vector<std::unique_ptr<RunState>> states_;       // all
-  std::vector<RunState*> spare_states_;                 // that nobody uses
+  std::vector<std::uint32_t> free_slots_;          // the last one given up is taken first
+  std::vector<std::unique_ptr<RunState>> states_;  // all
+  std::vector<RunState*> spare_states_;            // that nobody uses
   std::vector<RunState*> in_flight_;
   int reserved_ = 0;
 };

@@ -11,7 +11,8 @@ using base::failure;
 using base::throw_error;
 
 bool MeshCore::ended(const RunState& state) const noexcept {
-  return state.lanes_ended([this](int rank) -> const base::Timeline& { return link_->timeline(rank); });
+  return state.lanes_ended(
+      [this](int rank) -> const base::Timeline& { return link_->timeline(rank); });
 }
 
 void MeshCore::finish_locked(RunState& state) {
@@ -43,7 +44,8 @@ std::size_t MeshCore::finish_ended_locked() {
 bool MeshCore::wait(const RunState& state, base::Deadline deadline) {
   if (!state.is_finished()) {
     const auto ready = [&]() noexcept { return state.is_finished() || ended(state); };
-    if (link_->control().waiters().wait(ready, link_->spin(), deadline) != base::WaitResult::ready) return false;
+    if (link_->control().waiters().wait(ready, link_->spin(), deadline) != base::WaitResult::ready)
+      return false;
     finish_if_ended(state);
   }
   if (!state.error.ok()) [[unlikely]] {
@@ -56,7 +58,8 @@ bool MeshCore::wait(const RunState& state, base::Deadline deadline) {
   return true;
 }
 
-// Whoever finishes a run wakes the others: a submit that waits for a slot, a second thread that waits for this run.
+// Whoever finishes a run wakes the others: a submit that waits for a slot, a second thread that
+// waits for this run.
 void MeshCore::finish_if_ended(const RunState& state) {
   std::size_t finished = 0;
   if (!state.is_finished()) {
@@ -75,9 +78,12 @@ bool MeshCore::done(const RunState& state) {
 
 RunReport MeshCore::report(const RunState& state) {
   if (!done(state)) {
-    throw_error(failure(ErrorCode::invalid_argument, "report of run {} before it is done; wait for it first", state.run));
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "report of run {} before it is done; wait for it first", state.run));
   }
-  const auto since_begin = [&](std::int64_t ns) { return static_cast<double>(ns - state.submit_begin_ns) * 1e-3; };
+  const auto since_begin = [&](std::int64_t ns) {
+    return static_cast<double>(ns - state.submit_begin_ns) * 1e-3;
+  };
   RunReport report;
   report.dispatch_id = state.run;
   report.submit_us = since_begin(state.submit_end_ns);
@@ -90,7 +96,8 @@ RunReport MeshCore::report(const RunState& state) {
                    static_cast<double>(lane.exit_ns - lane.entry_ns) * 1e-3, lane.tasks});
     first_entry = report.ranks.size() == 1 ? rank.entry_us : std::min(first_entry, rank.entry_us);
     last_entry = std::max(last_entry, rank.entry_us);
-    report.total_us = report.ranks.size() == 1 ? rank.exit_us : std::max(report.total_us, rank.exit_us);
+    report.total_us =
+        report.ranks.size() == 1 ? rank.exit_us : std::max(report.total_us, rank.exit_us);
   }
   report.entry_spread_us = last_entry - first_entry;
   return report;
@@ -105,10 +112,11 @@ void MeshCore::drop(RunState* state) noexcept {
   if (in_flight) ask_keeper();
 }
 
-// ---- The keeper's work (P11) --------------------------------------------------------------------------------------
+// ---- The keeper's work (P11)
+// --------------------------------------------------------------------------------------
 
-// For what no thread waits for: memory freed while runs are in flight, and dropped runs. Asked first, looked after: a rank
-// that retires in between either sees the wish or is seen here.
+// For what no thread waits for: memory freed while runs are in flight, and dropped runs. Asked
+// first, looked after: a rank that retires in between either sees the wish or is seen here.
 void MeshCore::ask_keeper() {
   link_->keeper().want();
   keep_house();
@@ -123,8 +131,9 @@ bool MeshCore::keep_house() {
     finished = finish_ended_locked();
     return_memory_locked();
     errors.swap(dropped_errors_);
-    left = deferred_.size() != 0 ||
-           std::ranges::any_of(runs_->in_flight(), [](const RunState* state) { return !state->held; });
+    left =
+        deferred_.size() != 0 ||
+        std::ranges::any_of(runs_->in_flight(), [](const RunState* state) { return !state->held; });
   }
   if (finished != 0) link_->control().waiters().notify();
   for (const std::string& error : errors) base::log_error("{} (its handle was dropped)", error);
@@ -140,7 +149,8 @@ Run::Run() noexcept = default;
 Run::Run(std::shared_ptr<detail::MeshCore> mesh, detail::RunState* state) noexcept
     : mesh_(std::move(mesh)), state_(state) {}
 
-Run::Run(Run&& other) noexcept : mesh_(std::move(other.mesh_)), state_(std::exchange(other.state_, nullptr)) {}
+Run::Run(Run&& other) noexcept
+    : mesh_(std::move(other.mesh_)), state_(std::exchange(other.state_, nullptr)) {}
 
 Run& Run::operator=(Run&& other) noexcept {
   std::swap(mesh_, other.mesh_);

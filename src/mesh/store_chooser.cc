@@ -4,7 +4,8 @@
 
 namespace rankcast::mesh {
 
-void StoreChooser::add(base::StoreKind kind, std::uint64_t frame_bytes, std::int64_t total_ns) noexcept {
+void StoreChooser::add(base::StoreKind kind, std::uint64_t frame_bytes,
+                       std::int64_t total_ns) noexcept {
   if (frame_bytes < kMinBytes) return;
   if (!in_trial()) {
     if (++runs_ >= kRunsBetweenTrials) {
@@ -17,8 +18,9 @@ void StoreChooser::add(base::StoreKind kind, std::uint64_t frame_bytes, std::int
   if (counts_[index] < kSamples) samples_[index][counts_[index]++] = total_ns;
   ++runs_;
   if (!in_trial() && counts_[0] != 0 && counts_[1] != 0) {
-    chosen_ = median(base::StoreKind::streaming) < median(base::StoreKind::ordinary) ? base::StoreKind::streaming
-                                                                                      : base::StoreKind::ordinary;
+    chosen_ = median(base::StoreKind::streaming) < median(base::StoreKind::ordinary)
+                  ? base::StoreKind::streaming
+                  : base::StoreKind::ordinary;
   }
 }
 

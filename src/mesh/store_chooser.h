@@ -1,8 +1,8 @@
 // Ordinary or streaming stores into frames: whichever gives the smaller total here (PROTOCOL P14).
 //
-// Which one wins depends on the link and on which two cores write and read, by a factor of 3 either way, and it changes as
-// the scheduler moves threads. So it is measured on the runs themselves: both kinds take turns for a while, the smaller
-// median stays, and is tried again later.
+// Which one wins depends on the link and on which two cores write and read, by a factor of 3 either
+// way, and it changes as the scheduler moves threads. So it is measured on the runs themselves:
+// both kinds take turns for a while, the smaller median stays, and is tried again later.
 #pragma once
 
 #include <array>
@@ -30,7 +30,8 @@ class StoreChooser {
     return turn() % 2 == 0 ? base::StoreKind::ordinary : base::StoreKind::streaming;
   }
 
-  /// A run has finished: bytes of its frames, and nanoseconds from its submit to its last lane's end.
+  /// A run has finished: bytes of its frames, and nanoseconds from its submit to its last lane's
+  /// end.
   void add(base::StoreKind kind, std::uint64_t frame_bytes, std::int64_t total_ns) noexcept;
 
   base::StoreKind chosen() const noexcept { return chosen_; }

@@ -1,5 +1,5 @@
-// The path of a dispatch on the host: orchestrate and check, reserve, write frames, then under the mutex the last check
-// and publication (PROTOCOL P1, P3), then the bell.
+// The path of a dispatch on the host: orchestrate and check, reserve, write frames, then under the
+// mutex the last check and publication (PROTOCOL P1, P3), then the bell.
 #include <bit>
 #include <utility>
 
@@ -16,7 +16,8 @@ thread_local const MeshCore* orchestrating = nullptr;
 
 class OrchestratingScope {
  public:
-  explicit OrchestratingScope(const MeshCore* mesh) noexcept : outer_(std::exchange(orchestrating, mesh)) {}
+  explicit OrchestratingScope(const MeshCore* mesh) noexcept
+      : outer_(std::exchange(orchestrating, mesh)) {}
   ~OrchestratingScope() { orchestrating = outer_; }
   OrchestratingScope(const OrchestratingScope&) = delete;
   OrchestratingScope& operator=(const OrchestratingScope&) = delete;
@@ -62,8 +63,10 @@ class MeshCore::OrchestrationLease {
 
 void MeshCore::check_not_orchestrating(const char* call) const {
   if (orchestrating == this) {
-    throw_error(failure(ErrorCode::invalid_argument,
-                        "{} inside an orchestration function of the same mesh; call it before or after the submit", call));
+    throw_error(failure(
+        ErrorCode::invalid_argument,
+        "{} inside an orchestration function of the same mesh; call it before or after the submit",
+        call));
   }
 }
 
@@ -85,13 +88,14 @@ Run MeshCore::submit(const Program& program, std::span<const Argument> arguments
     write_frames(draft, *state);
     std::uint64_t descriptors = 0;
     draft.used.for_each([&](int rank) { descriptors += draft.lane(rank).arguments.size(); });
-    publish(draft, *state, epoch, [&] { return orchestration->recheck_locked(); },
-            [&](MeshStats& counters) {
-              ++counters.submits;
-              counters.descriptors_built += descriptors;
-              counters.table_visits += orchestration->table_visits();
-              counters.arena_growths += base::scratch_growths - growths;
-            });
+    publish(
+        draft, *state, epoch, [&] { return orchestration->recheck_locked(); },
+        [&](MeshStats& counters) {
+          ++counters.submits;
+          counters.descriptors_built += descriptors;
+          counters.table_visits += orchestration->table_visits();
+          counters.arena_growths += base::scratch_growths - growths;
+        });
   }
   state->submit_end_ns = base::now_ns();
   return Run(shared_from_this(), state);
@@ -152,14 +156,15 @@ RunState* MeshCore::reserve(const graph::RunDraft& draft, std::int64_t begin_ns)
 
 void MeshCore::write_frames(const graph::RunDraft& draft, RunState& state) noexcept {
   for (const RunLane& lane : state.lanes) {
-    frame::write_frame(lane.frame_address, draft.lane(lane.rank), draft.layouts.span(), lane.rank, world_size_,
-                       state.store_kind);
+    frame::write_frame(lane.frame_address, draft.lane(lane.rank), draft.layouts.span(), lane.rank,
+                       world_size_, state.store_kind);
   }
   base::store_fence(state.store_kind);
 }
 
 void MeshCore::publish(const graph::RunDraft& draft, RunState& state, std::uint64_t epoch,
-                       base::FunctionRef<Status()> recheck, base::FunctionRef<void(MeshStats&)> count) {
+                       base::FunctionRef<Status()> recheck,
+                       base::FunctionRef<void(MeshStats&)> count) {
   {
     base::MutexLock lock(mutex_);
     Status status;
@@ -186,7 +191,8 @@ Status MeshCore::publish_locked(RunState& state) {
   for (const RunLane& lane : state.lanes) {
     frame::BlockRef* side = side_blocks_.extend(1);
     *side = frame::BlockRef();
-    const std::vector<frame::TableChange>& changes = pending_changes_[static_cast<std::size_t>(lane.rank)];
+    const std::vector<frame::TableChange>& changes =
+        pending_changes_[static_cast<std::size_t>(lane.rank)];
     if (changes.empty()) continue;
     const frame::SideDraft draft{changes, {}, {}};
     auto bytes = frame::side_bytes(draft);

@@ -1,5 +1,5 @@
-// Uploads and downloads: runs of one transfer task a rank, after all work published earlier there. The caller's thread
-// waits for the end, so the host's memory is used only during the call.
+// Uploads and downloads: runs of one transfer task a rank, after all work published earlier there.
+// The caller's thread waits for the end, so the host's memory is used only during the call.
 #include <utility>
 
 #include "base/clock.h"
@@ -18,16 +18,18 @@ namespace {
 template <class Tensor, class View>
 void check_match(const Tensor& tensor, const View& view, const char* call) {
   if (view.dtype() != tensor.dtype() || !(view.shape() == tensor.shape())) {
-    throw_error(failure(ErrorCode::invalid_argument, "{}: the host memory is {}{}, the tensor {}{}; both must be equal", call,
-                        dtype_name(view.dtype()), view.shape().to_string(), dtype_name(tensor.dtype()),
-                        tensor.shape().to_string()));
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "{}: the host memory is {}{}, the tensor {}{}; both must be equal", call,
+                        dtype_name(view.dtype()), view.shape().to_string(),
+                        dtype_name(tensor.dtype()), tensor.shape().to_string()));
   }
 }
 
 Status stale(const char* call, const Shard& shard) {
   return failure(ErrorCode::stale_tensor,
-                 "{}: the tensor was freed (slot {}, generation {} of rank {} is no longer live); pass a live tensor", call,
-                 shard.slot, shard.generation, shard.rank)
+                 "{}: the tensor was freed (slot {}, generation {} of rank {} is no longer live); "
+                 "pass a live tensor",
+                 call, shard.slot, shard.generation, shard.rank)
       .with_rank(shard.rank);
 }
 
@@ -116,8 +118,8 @@ void MeshCore::upload(const DeviceTensor& tensor, const HostView& view) {
   check_open();
   check_mesh(TensorAccess::mesh(tensor), "upload");
   check_match(tensor, view, "upload");
-  const TransferPart part{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor), &TensorAccess::layout(tensor),
-                          mutable_address(view.data())};
+  const TransferPart part{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor),
+                          &TensorAccess::layout(tensor), mutable_address(view.data())};
   transfer(frame::TaskKind::upload, {&part, 1});
 }
 
@@ -125,16 +127,18 @@ void MeshCore::download(const DeviceTensor& tensor, const MutableHostView& view)
   check_open();
   check_mesh(TensorAccess::mesh(tensor), "download");
   check_match(tensor, view, "download");
-  const TransferPart part{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor), &TensorAccess::layout(tensor),
-                          view.data()};
+  const TransferPart part{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor),
+                          &TensorAccess::layout(tensor), view.data()};
   transfer(frame::TaskKind::download, {&part, 1});
 }
 
-void MeshCore::transfer_stack(frame::TaskKind kind, const StackedData& data, void* host, std::uint64_t stride_bytes) {
+void MeshCore::transfer_stack(frame::TaskKind kind, const StackedData& data, void* host,
+                              std::uint64_t stride_bytes) {
   std::vector<TransferPart> parts;
   parts.reserve(data.shards.size());
   for (std::size_t i = 0; i < data.shards.size(); ++i) {
-    parts.push_back({data.shards[i], 0, &data.layout, static_cast<std::byte*>(host) + i * stride_bytes});
+    parts.push_back(
+        {data.shards[i], 0, &data.layout, static_cast<std::byte*>(host) + i * stride_bytes});
   }
   transfer(kind, parts);
 }
@@ -144,7 +148,8 @@ void MeshCore::upload(const StackedDeviceTensor& tensor, const HostView& view) {
   const StackedData* data = TensorAccess::data(tensor);
   check_mesh(data == nullptr ? 0 : data->mesh, "upload");
   check_match(tensor, view, "upload");
-  transfer_stack(frame::TaskKind::upload, *data, mutable_address(view.data()), data->layout.extent_bytes);
+  transfer_stack(frame::TaskKind::upload, *data, mutable_address(view.data()),
+                 data->layout.extent_bytes);
 }
 
 void MeshCore::download(const StackedDeviceTensor& tensor, const MutableHostView& view) {

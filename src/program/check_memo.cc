@@ -9,11 +9,13 @@ bool CheckMemo::Entry::matches(const Call& call) const noexcept {
       scalars.size() != 2 * call.scalars.size()) {
     return false;
   }
-  if (!signature.empty() && std::memcmp(signature.data(), call.signature.data(), call.signature.size_bytes()) != 0) {
+  if (!signature.empty() &&
+      std::memcmp(signature.data(), call.signature.data(), call.signature.size_bytes()) != 0) {
     return false;
   }
   for (std::size_t i = 0; i < call.scalars.size(); ++i) {
-    if (scalars[2 * i] != call.scalars[i].type || scalars[2 * i + 1] != call.scalars[i].bits) return false;
+    if (scalars[2 * i] != call.scalars[i].type || scalars[2 * i + 1] != call.scalars[i].bits)
+      return false;
   }
   return true;
 }

@@ -1,4 +1,5 @@
-// Calls that a kernel's check has passed: it is asked once for each combination of kernel, layouts, tags and scalars.
+// Calls that a kernel's check has passed: it is asked once for each combination of kernel, layouts,
+// tags and scalars.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace rankcast::program {
 
-/// One thread at a time. A hit costs a comparison of the call's signature with that of the call found last.
+/// One thread at a time. A hit costs a comparison of the call's signature with that of the call
+/// found last.
 class CheckMemo {
  public:
   /// More are forgotten, all at once.

@@ -10,8 +10,8 @@
 
 namespace rankcast::program {
 
-/// Equal layouts have equal ids for as long as the table is not emptied, and equal indices within a run. One thread at a
-/// time. Allocates for a layout that it has not met.
+/// Equal layouts have equal ids for as long as the table is not emptied, and equal indices within a
+/// run. One thread at a time. Allocates for a layout that it has not met.
 class LayoutTable {
  public:
   /// More are forgotten, all at once, at the next begin_run.
@@ -33,14 +33,14 @@ class LayoutTable {
  private:
   struct Entry {
     frame::LayoutRecord layout;
-    std::uint64_t run = 0;    // in which `index` holds
+    std::uint64_t run = 0;  // in which `index` holds
     std::uint32_t index = 0;
   };
 
   std::uint32_t find_or_add(const frame::LayoutRecord& layout);
 
-  std::vector<Entry> entries_;                                    // by id
-  std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_; // hash -> id
+  std::vector<Entry> entries_;                                     // by id
+  std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;  // hash -> id
   std::uint64_t run_ = 0;
   std::uint32_t last_ = 0;  // id found last
 };

@@ -15,7 +15,8 @@ using base::Status;
 using frame::ArgumentRecord;
 using frame::TaskRecord;
 
-OrchestratorImpl::OrchestratorImpl(const program::MeshView& mesh) : mesh_(mesh), draft_(mesh.world_size) {}
+OrchestratorImpl::OrchestratorImpl(const program::MeshView& mesh)
+    : mesh_(mesh), draft_(mesh.world_size) {}
 
 void OrchestratorImpl::run(const Program& program, std::span<const Argument> arguments) {
   draft_.clear();
@@ -57,13 +58,18 @@ void OrchestratorImpl::take_arguments(std::span<const Argument> arguments) {
       continue;
     }
     if (mesh != mesh_.incarnation) [[unlikely]] {
-      base::throw_error(mesh == 0 ? failure(ErrorCode::invalid_argument,
-                                            "argument {} of the submit is an empty tensor; pass one that a mesh gave", i)
-                                        .with_argument(static_cast<int>(i))
-                                  : failure(ErrorCode::foreign_tensor,
-                                            "argument {} of the submit belongs to another mesh (incarnation {}, this is "
-                                            "{}); pass a tensor that this mesh gave", i, mesh, mesh_.incarnation)
-                                        .with_argument(static_cast<int>(i)));
+      base::throw_error(
+          mesh == 0
+              ? failure(ErrorCode::invalid_argument,
+                        "argument {} of the submit is an empty tensor; pass one that a mesh gave",
+                        i)
+                    .with_argument(static_cast<int>(i))
+              : failure(
+                    ErrorCode::foreign_tensor,
+                    "argument {} of the submit belongs to another mesh (incarnation {}, this is "
+                    "{}); pass a tensor that this mesh gave",
+                    i, mesh, mesh_.incarnation)
+                    .with_argument(static_cast<int>(i)));
     }
     const auto numbers = layouts_.intern(*entry->layout, draft_.layouts);
     entry->layout_id = numbers.id;
@@ -73,8 +79,10 @@ void OrchestratorImpl::take_arguments(std::span<const Argument> arguments) {
 
 Task OrchestratorImpl::submit_task(std::string_view kernel, int rank, const TaskArgs& arguments) {
   const std::uint32_t task = draft_.task_count;
-  if (static_cast<std::uint32_t>(rank) >= static_cast<std::uint32_t>(mesh_.world_size)) [[unlikely]] {
-    Status status = failure(ErrorCode::invalid_argument, "task {} ('{}') names rank {}; this mesh has ranks 0 to {}", task,
+  if (static_cast<std::uint32_t>(rank) >= static_cast<std::uint32_t>(mesh_.world_size))
+      [[unlikely]] {
+    Status status = failure(ErrorCode::invalid_argument,
+                            "task {} ('{}') names rank {}; this mesh has ranks 0 to {}", task,
                             kernel, rank, mesh_.world_size - 1)
                         .with_rank(rank);
     if (first_failure_.ok()) first_failure_ = status;
@@ -98,10 +106,11 @@ const OrchestratorImpl::KernelName& OrchestratorImpl::find_kernel(std::string_vi
   }
   const auto entry = mesh_.catalog->find(name);
   if (!entry) {
-    Status status = failure(ErrorCode::invalid_argument,
-                            "task {} on rank {} names kernel '{}', which this mesh does not have; it has: {}",
-                            draft_.task_count, rank, name, mesh_.catalog->describe())
-                        .with_rank(rank);
+    Status status =
+        failure(ErrorCode::invalid_argument,
+                "task {} on rank {} names kernel '{}', which this mesh does not have; it has: {}",
+                draft_.task_count, rank, name, mesh_.catalog->describe())
+            .with_rank(rank);
     if (first_failure_.ok()) first_failure_ = status;
     base::throw_error(std::move(status));
   }
@@ -109,8 +118,10 @@ const OrchestratorImpl::KernelName& OrchestratorImpl::find_kernel(std::string_vi
   return kernels_.back();
 }
 
-// The path of a dispatch: what can be wrong with an argument is or-ed, and looked at in encode_argument only if it is.
-Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank, const TaskArgs& arguments) {
+// The path of a dispatch: what can be wrong with an argument is or-ed, and looked at in
+// encode_argument only if it is.
+Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
+                                     const TaskArgs& arguments) {
   frame::FrameDraft& lane = draft_.lane(rank);
   const memory::BufferTable& table = *mesh_.tables[static_cast<std::size_t>(rank)];
   const std::size_t count = arguments.size_;
@@ -149,9 +160,11 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank, const T
     Status status = encode_argument(argument, arguments, table, rank, &records[i], &signature[i]);
     if (!status.ok()) {
       const bool of_submit = argument.entry != nullptr && index < entry_count;
-      status.text = fmt::format("{}: {}", place_of(i, draft_.task_count, kernel.name, rank,
-                                                   of_submit ? static_cast<std::uint32_t>(index) : frame::kNone),
-                                status.text);
+      status.text =
+          fmt::format("{}: {}",
+                      place_of(i, draft_.task_count, kernel.name, rank,
+                               of_submit ? static_cast<std::uint32_t>(index) : frame::kNone),
+                      status.text);
       return std::move(status).with_rank(rank).with_argument(static_cast<int>(i));
     }
   }
@@ -160,10 +173,12 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank, const T
   task.kernel = kernel.entry.id;
   task.task = draft_.task_count;
   task.arguments = {first, static_cast<std::uint32_t>(count)};
-  if (const TaskArgsStorage* storage = arguments.storage_.get(); storage != nullptr && !storage->scalars.empty()) {
+  if (const TaskArgsStorage* storage = arguments.storage_.get();
+      storage != nullptr && !storage->scalars.empty()) {
     const auto scalar_count = static_cast<std::uint32_t>(storage->scalars.size());
     task.scalars = {static_cast<std::uint32_t>(lane.scalars.size()), scalar_count};
-    std::memcpy(lane.scalars.extend(scalar_count), storage->scalars.data(), storage->scalars.span().size_bytes());
+    std::memcpy(lane.scalars.extend(scalar_count), storage->scalars.data(),
+                storage->scalars.span().size_bytes());
   }
   if (Status status = check_call(kernel, rank, task, &task.prepare_id); !status.ok()) return status;
   lane.tasks.push(task);
@@ -171,23 +186,27 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank, const T
 }
 
 Status OrchestratorImpl::encode_argument(const TaskArgument& argument, const TaskArgs& arguments,
-                                         const memory::BufferTable& table, int rank, ArgumentRecord* record,
-                                         std::uint32_t* signature) {
+                                         const memory::BufferTable& table, int rank,
+                                         ArgumentRecord* record, std::uint32_t* signature) {
   Shard shard;
   std::uint64_t mesh = mesh_.incarnation;
   program::LayoutTable::Numbers numbers;
   std::uint64_t offset = 0;
   if (argument.entry == nullptr) {
-    const DeviceTensor& tensor = arguments.storage_->tensors[static_cast<std::size_t>(argument.shard)];
+    const DeviceTensor& tensor =
+        arguments.storage_->tensors[static_cast<std::size_t>(argument.shard)];
     mesh = TensorAccess::mesh(tensor);
     shard = TensorAccess::shard(tensor);
     offset = TensorAccess::offset_bytes(tensor);
-    if (mesh == mesh_.incarnation) numbers = layouts_.intern(TensorAccess::layout(tensor), draft_.layouts);
+    if (mesh == mesh_.incarnation)
+      numbers = layouts_.intern(TensorAccess::layout(tensor), draft_.layouts);
   } else if (argument.entry < entries_.begin() || argument.entry >= entries_.end()) {
     return failure(ErrorCode::invalid_argument,
-                   "it refers to the arguments of another submit; build TaskArgs inside the orchestration function");
+                   "it refers to the arguments of another submit; build TaskArgs inside the "
+                   "orchestration function");
   } else if (argument.entry->kind == ArgumentKind::scalar) {
-    return failure(ErrorCode::invalid_argument, "a scalar stands where a tensor is wanted; pass it by TaskArgs::scalar");
+    return failure(ErrorCode::invalid_argument,
+                   "a scalar stands where a tensor is wanted; pass it by TaskArgs::scalar");
   } else if (argument.entry->kind == ArgumentKind::stacked && argument.shard < 0) {
     return failure(ErrorCode::invalid_argument,
                    "a whole stack of {} shards; say which shard by shard_on(rank) or an index",
@@ -195,17 +214,23 @@ Status OrchestratorImpl::encode_argument(const TaskArgument& argument, const Tas
   } else {
     shard = argument.entry->shards[argument.shard < 0 ? 0 : argument.shard];
   }
-  if (mesh == 0) return failure(ErrorCode::invalid_argument, "an empty tensor; pass one that a mesh gave");
+  if (mesh == 0)
+    return failure(ErrorCode::invalid_argument, "an empty tensor; pass one that a mesh gave");
   if (mesh != mesh_.incarnation) {
     return failure(ErrorCode::foreign_tensor,
-                   "the tensor belongs to another mesh (incarnation {}, this is {}); pass a tensor that this mesh gave",
+                   "the tensor belongs to another mesh (incarnation {}, this is {}); pass a tensor "
+                   "that this mesh gave",
                    mesh, mesh_.incarnation);
   }
   if (shard.rank != rank) {
-    return failure(ErrorCode::wrong_rank, "the tensor lives on rank {}, the task runs on rank {}; submit the task to rank {} "
-                   "or pass the shard of rank {}", shard.rank, rank, shard.rank, rank);
+    return failure(
+        ErrorCode::wrong_rank,
+        "the tensor lives on rank {}, the task runs on rank {}; submit the task to rank {} "
+        "or pass the shard of rank {}",
+        shard.rank, rank, shard.rank, rank);
   }
-  if (!table.live({shard.slot, shard.generation})) return describe_stale(rank, shard.slot, shard.generation);
+  if (!table.live({shard.slot, shard.generation}))
+    return describe_stale(rank, shard.slot, shard.generation);
   *record = {.offset = offset,
              .slot = shard.slot,
              .generation = shard.generation,
@@ -219,17 +244,20 @@ Status OrchestratorImpl::encode_argument(const TaskArgument& argument, const Tas
   return {};
 }
 
-Status OrchestratorImpl::describe_stale(int rank, std::uint32_t slot, std::uint32_t generation) const {
+Status OrchestratorImpl::describe_stale(int rank, std::uint32_t slot,
+                                        std::uint32_t generation) const {
   return failure(ErrorCode::stale_tensor,
-                 "the tensor was freed (slot {}, generation {} of rank {} is no longer live); pass a live tensor", slot,
-                 generation, rank);
+                 "the tensor was freed (slot {}, generation {} of rank {} is no longer live); pass "
+                 "a live tensor",
+                 slot, generation, rank);
 }
 
 Status OrchestratorImpl::check_call(const KernelName& kernel, int rank, const TaskRecord& task,
                                     std::uint64_t* prepare_id) {
   const frame::FrameDraft& lane = draft_.lane(rank);
-  const program::CheckMemo::Call remembered{kernel.entry.id, signature_.span(),
-                                            lane.scalars.span().subspan(task.scalars.first, task.scalars.count)};
+  const program::CheckMemo::Call remembered{
+      kernel.entry.id, signature_.span(),
+      lane.scalars.span().subspan(task.scalars.first, task.scalars.count)};
   *prepare_id = memo_.find(remembered);
   if (*prepare_id != 0) [[likely]] {
     return {};
@@ -238,10 +266,11 @@ Status OrchestratorImpl::check_call(const KernelName& kernel, int rank, const Ta
   tensors_.clear();
   tags_.clear();
   scalars_.clear();
-  for (const ArgumentRecord& argument : lane.arguments.span().subspan(task.arguments.first, task.arguments.count)) {
+  for (const ArgumentRecord& argument :
+       lane.arguments.span().subspan(task.arguments.first, task.arguments.count)) {
     frame::LayoutRecord& layout = draft_.layouts[argument.layout];
-    tensors_.push({nullptr, DLDevice{kDLCPU, 0}, layout.dims, tensor::to_dl(layout.dtype), layout.shape.data(),
-                   layout.strides.data(), 0});
+    tensors_.push({nullptr, DLDevice{kDLCPU, 0}, layout.dims, tensor::to_dl(layout.dtype),
+                   layout.shape.data(), layout.strides.data(), 0});
     tags_.push(static_cast<std::uint8_t>(argument.tag));
   }
   for (const frame::ScalarRecord& scalar : remembered.scalars) {
@@ -259,9 +288,11 @@ Status OrchestratorImpl::check_call(const KernelName& kernel, int rank, const Ta
   call.scalars = scalars_.data();
   rankcast_failure refused{};
   refused.argument = -1;
-  if (kernel.entry.kernel->check != nullptr && kernel.entry.kernel->check(&call, &refused) != RANKCAST_OK) {
+  if (kernel.entry.kernel->check != nullptr &&
+      kernel.entry.kernel->check(&call, &refused) != RANKCAST_OK) {
     refused.text[RANKCAST_FAILURE_TEXT_BYTES - 1] = '\0';
-    return failure(ErrorCode::invalid_argument, "task {} ('{}') on rank {} is refused by the kernel's check: {}", task.task,
+    return failure(ErrorCode::invalid_argument,
+                   "task {} ('{}') on rank {} is refused by the kernel's check: {}", task.task,
                    kernel.name, rank, refused.text)
         .with_rank(rank)
         .with_argument(refused.argument);
@@ -280,10 +311,13 @@ Status OrchestratorImpl::recheck_locked() const {
     for (const TaskRecord& task : lane.tasks) {
       for (std::uint32_t i = 0; i < task.arguments.count; ++i) {
         const ArgumentRecord& argument = lane.arguments[task.arguments.first + i];
-        if (argument.place != frame::Place::buffer || table.live({argument.slot, argument.generation})) continue;
+        if (argument.place != frame::Place::buffer ||
+            table.live({argument.slot, argument.generation}))
+          continue;
         status = describe_stale(rank, argument.slot, argument.generation);
-        status.text = fmt::format("{}: {}", place_of(i, task.task, kernel_name(task.kernel), rank, argument.argument),
-                                  status.text);
+        status.text = fmt::format(
+            "{}: {}", place_of(i, task.task, kernel_name(task.kernel), rank, argument.argument),
+            status.text);
         status.rank = rank;
         status.argument = static_cast<int>(i);
         return;
@@ -293,12 +327,14 @@ Status OrchestratorImpl::recheck_locked() const {
   return status;
 }
 
-std::string OrchestratorImpl::place_of(std::size_t argument, std::uint32_t task, std::string_view kernel, int rank,
+std::string OrchestratorImpl::place_of(std::size_t argument, std::uint32_t task,
+                                       std::string_view kernel, int rank,
                                        std::uint32_t submit_argument) const {
   const std::string origin = submit_argument == frame::kNone
                                  ? std::string("a tensor that the program holds")
                                  : fmt::format("argument {} of the submit", submit_argument);
-  return fmt::format("argument {} ({}) of task {} ('{}') on rank {}", argument, origin, task, kernel, rank);
+  return fmt::format("argument {} ({}) of task {} ('{}') on rank {}", argument, origin, task,
+                     kernel, rank);
 }
 
 std::string_view OrchestratorImpl::kernel_name(std::uint32_t id) const {

@@ -1,7 +1,7 @@
 // From a program and its arguments to a run draft: every task checked, every descriptor encoded.
 //
-// One orchestration serves one submit at a time and is kept between submits: its arenas, layouts and passed checks make the
-// next submit of the same program cheap. Used by one thread at a time.
+// One orchestration serves one submit at a time and is kept between submits: its arenas, layouts
+// and passed checks make the next submit of the same program cheap. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -38,15 +38,15 @@ class OrchestratorImpl {
  public:
   explicit OrchestratorImpl(const program::MeshView& mesh);
 
-  /// Runs the program's function over `arguments`. Afterwards the draft holds the run. Throws what the function throws,
-  /// or the first failure of a task, also when the function swallowed it.
+  /// Runs the program's function over `arguments`. Afterwards the draft holds the run. Throws what
+  /// the function throws, or the first failure of a task, also when the function swallowed it.
   void run(const Program& program, std::span<const Argument> arguments);
 
   /// One task: called by Orchestrator::submit.
   Task submit_task(std::string_view kernel, int rank, const TaskArgs& arguments);
 
-  /// Again, for the submit that found the epoch moved (P1), under the mesh's mutex: the first argument whose buffer is no
-  /// longer live.
+  /// Again, for the submit that found the epoch moved (P1), under the mesh's mutex: the first
+  /// argument whose buffer is no longer live.
   base::Status recheck_locked() const;
 
   const graph::RunDraft& draft() const noexcept { return draft_; }
@@ -63,9 +63,11 @@ class OrchestratorImpl {
   void take_arguments(std::span<const Argument> arguments);
   const KernelName& find_kernel(std::string_view name, int rank);
   base::Status encode_task(const KernelName& kernel, int rank, const TaskArgs& arguments);
-  base::Status encode_argument(const TaskArgument& argument, const TaskArgs& arguments, const memory::BufferTable& table,
-                               int rank, frame::ArgumentRecord* record, std::uint32_t* signature);
-  base::Status check_call(const KernelName& kernel, int rank, const frame::TaskRecord& task, std::uint64_t* prepare_id);
+  base::Status encode_argument(const TaskArgument& argument, const TaskArgs& arguments,
+                               const memory::BufferTable& table, int rank,
+                               frame::ArgumentRecord* record, std::uint32_t* signature);
+  base::Status check_call(const KernelName& kernel, int rank, const frame::TaskRecord& task,
+                          std::uint64_t* prepare_id);
   base::Status describe_stale(int rank, std::uint32_t slot, std::uint32_t generation) const;
   std::string place_of(std::size_t argument, std::uint32_t task, std::string_view kernel, int rank,
                        std::uint32_t submit_argument) const;

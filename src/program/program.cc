@@ -20,9 +20,11 @@ using detail::ArgumentKind;
 
 }  // namespace
 
-Program::Program(std::string name, Function function) : name_(std::move(name)), function_(std::move(function)) {
+Program::Program(std::string name, Function function)
+    : name_(std::move(name)), function_(std::move(function)) {
   if (!function_) {
-    throw_error(failure(ErrorCode::invalid_argument, "program '{}' has no orchestration function", name_));
+    throw_error(
+        failure(ErrorCode::invalid_argument, "program '{}' has no orchestration function", name_));
   }
 }
 
@@ -33,7 +35,8 @@ Task Orchestrator::submit(std::string_view kernel, int rank, const TaskArgs& arg
 }
 
 void Arguments::fail_index(std::size_t index) const {
-  throw_error(failure(ErrorCode::invalid_argument, "argument {} is asked for, but the submit has {}", index, size_));
+  throw_error(failure(ErrorCode::invalid_argument,
+                      "argument {} is asked for, but the submit has {}", index, size_));
 }
 
 void ArgumentRef::fail_shard_on(int rank) const {
@@ -45,14 +48,17 @@ void ArgumentRef::fail_shard_on(int rank) const {
                                                                : "one shard already")
                     .with_rank(rank));
   }
-  throw_error(failure(ErrorCode::wrong_rank, "the stacked argument has {} shards and none on rank {}",
-                      entry_->shard_count, rank)
+  throw_error(failure(ErrorCode::wrong_rank,
+                      "the stacked argument has {} shards and none on rank {}", entry_->shard_count,
+                      rank)
                   .with_rank(rank));
 }
 
 ArgumentRef ArgumentRef::operator[](int shard) const {
-  if (entry_->kind != ArgumentKind::stacked || shard_ != kWhole || shard < 0 || shard >= shard_count()) {
-    throw_error(failure(ErrorCode::invalid_argument, "shard {} is asked for, but the argument has {}", shard,
+  if (entry_->kind != ArgumentKind::stacked || shard_ != kWhole || shard < 0 ||
+      shard >= shard_count()) {
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "shard {} is asked for, but the argument has {}", shard,
                         entry_->kind == ArgumentKind::stacked && shard_ == kWhole
                             ? fmt::format("shards 0 to {}", shard_count() - 1)
                             : std::string("none to choose from")));
@@ -63,7 +69,8 @@ ArgumentRef ArgumentRef::operator[](int shard) const {
 int ArgumentRef::rank() const {
   if (entry_->kind == ArgumentKind::scalar) fail_scalar();
   if (entry_->kind == ArgumentKind::stacked && shard_ == kWhole) {
-    throw_error(failure(ErrorCode::invalid_argument, "a whole stack has no rank of its own; choose a shard"));
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "a whole stack has no rank of its own; choose a shard"));
   }
   return entry_->shards[shard_ == kWhole ? 0 : shard_].rank;
 }
@@ -76,7 +83,8 @@ DType ArgumentRef::dtype() const {
 Shape ArgumentRef::shape() const {
   if (entry_->kind == ArgumentKind::scalar) fail_scalar();
   const Shape shape = tensor::layout_shape(*entry_->layout);
-  return entry_->kind == ArgumentKind::stacked && shard_ == kWhole ? shape.prepended(shard_count()) : shape;
+  return entry_->kind == ArgumentKind::stacked && shard_ == kWhole ? shape.prepended(shard_count())
+                                                                   : shape;
 }
 
 Scalar ArgumentRef::scalar() const {

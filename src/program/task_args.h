@@ -7,7 +7,8 @@
 
 namespace rankcast::detail {
 
-/// Lent to one TaskArgs at a time and kept by the thread in between, so that its memory is used again.
+/// Lent to one TaskArgs at a time and kept by the thread in between, so that its memory is used
+/// again.
 struct TaskArgsStorage {
   base::Scratch<TaskArgument> arguments;
   base::Scratch<DeviceTensor> tensors;  // that the program holds itself

@@ -6,10 +6,12 @@ namespace rankcast::rank {
 
 const Buffers::Entry Buffers::kEmpty{};
 
-base::Status Buffers::apply(const frame::TableChange& change, link::RankPort& port, device::Device& device) {
+base::Status Buffers::apply(const frame::TableChange& change, link::RankPort& port,
+                            device::Device& device) {
   constexpr std::uint32_t kMaxSlots = base::GenerationTable<int>::kMaxRows;
   if (change.slot >= kMaxSlots) {
-    return base::failure(ErrorCode::internal, "damaged side block: slot {} of at most {}", change.slot, kMaxSlots);
+    return base::failure(ErrorCode::internal, "damaged side block: slot {} of at most {}",
+                         change.slot, kMaxSlots);
   }
   if (change.slot >= entries_.size()) entries_.resize(change.slot + 1);
   Entry& entry = entries_[change.slot];
@@ -19,8 +21,10 @@ base::Status Buffers::apply(const frame::TableChange& change, link::RankPort& po
   }
   std::uint64_t segment_bytes = 0;
   std::byte* base = port.segment(change.segment, &segment_bytes);
-  if (base == nullptr || change.offset > segment_bytes || change.bytes > segment_bytes - change.offset) {
-    return base::failure(ErrorCode::internal, "damaged side block: {} bytes at {} of segment {}, which has {}",
+  if (base == nullptr || change.offset > segment_bytes ||
+      change.bytes > segment_bytes - change.offset) {
+    return base::failure(ErrorCode::internal,
+                         "damaged side block: {} bytes at {} of segment {}, which has {}",
                          change.bytes, change.offset, change.segment, segment_bytes);
   }
   auto imported = imported_.find(change.segment);

@@ -1,5 +1,6 @@
-// A rank's own table of its buffers: slot -> where the bytes are. It changes only by the records of its own lane, in their
-// order (PROTOCOL P10), and never looks at the host's generations: a frame that was accepted before a free still runs.
+// A rank's own table of its buffers: slot -> where the bytes are. It changes only by the records of
+// its own lane, in their order (PROTOCOL P10), and never looks at the host's generations: a frame
+// that was accepted before a free still runs.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +25,10 @@ class Buffers {
     std::uint32_t reserved = 0;
   };
 
-  /// Applies one change. Fails with `internal` for a segment that nobody added or a place outside of it, or with what
-  /// the device says when it cannot import the segment.
-  base::Status apply(const frame::TableChange& change, link::RankPort& port, device::Device& device);
+  /// Applies one change. Fails with `internal` for a segment that nobody added or a place outside
+  /// of it, or with what the device says when it cannot import the segment.
+  base::Status apply(const frame::TableChange& change, link::RankPort& port,
+                     device::Device& device);
 
   /// The entry of a slot; an empty one for a slot out of range.
   const Entry& at(std::uint32_t slot) const noexcept {

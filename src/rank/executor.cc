@@ -18,7 +18,8 @@ using base::Status;
 using frame::ArgumentRecord;
 using frame::TaskRecord;
 
-base::Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options, link::RankPort& port,
+base::Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options,
+                                                         link::RankPort& port,
                                                          const KernelRegistry& kernels) {
   std::unique_ptr<Executor> executor(new Executor(options, port, kernels));
   auto device = device::create_device(options.device, *executor);
@@ -27,7 +28,8 @@ base::Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& 
   return executor;
 }
 
-Executor::Executor(const ExecutorOptions& options, link::RankPort& port, const KernelRegistry& kernels)
+Executor::Executor(const ExecutorOptions& options, link::RankPort& port,
+                   const KernelRegistry& kernels)
     : port_(port), kernels_(kernels), run_records_(options.run_records) {}
 
 void Executor::run() {
@@ -66,8 +68,11 @@ void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
 Status Executor::take_side(const frame::Record& record) {
   if (record.side.bytes == 0) return {};
   const std::byte* source = block(record.side);
-  if (source == nullptr) return failure(ErrorCode::internal, "damaged record: its side block is in no segment");
-  if (Status status = side_decoder_.decode(source, record.side.bytes, port_.world_size()); !status.ok()) return status;
+  if (source == nullptr)
+    return failure(ErrorCode::internal, "damaged record: its side block is in no segment");
+  if (Status status = side_decoder_.decode(source, record.side.bytes, port_.world_size());
+      !status.ok())
+    return status;
   for (const frame::TableChange& change : side_decoder_.side().changes) {
     if (Status status = buffers_.apply(change, port_, *device_); !status.ok()) return status;
   }
@@ -76,12 +81,15 @@ Status Executor::take_side(const frame::Record& record) {
 
 Status Executor::take_frame(const frame::Record& record) {
   const std::byte* source = block(record.frame);
-  if (source == nullptr) return failure(ErrorCode::internal, "damaged record: its frame is in no segment");
-  Status status = frame_decoder_.decode(source, record.frame.bytes, port_.rank(), port_.world_size());
+  if (source == nullptr)
+    return failure(ErrorCode::internal, "damaged record: its frame is in no segment");
+  Status status =
+      frame_decoder_.decode(source, record.frame.bytes, port_.rank(), port_.world_size());
   return status.ok() ? resolve() : status;
 }
 
-// Makes a DLTensor of every argument. The checks of all arguments of a task are or-ed; which one failed is looked up after.
+// Makes a DLTensor of every argument. The checks of all arguments of a task are or-ed; which one
+// failed is looked up after.
 Status Executor::resolve() {
   const frame::Frame& frame = frame_decoder_.frame();
   const DLDevice dl_device = device_->dl_device();
@@ -111,16 +119,19 @@ Status Executor::resolve() {
     tags[i] = static_cast<std::uint8_t>(argument.tag);
     if (argument.place == frame::Place::buffer) [[likely]] {
       const Buffers::Entry& entry = buffers_.at(argument.slot);
-      const bool fits = argument.offset <= entry.bytes && layout.extent_bytes <= entry.bytes - argument.offset &&
+      const bool fits = argument.offset <= entry.bytes &&
+                        layout.extent_bytes <= entry.bytes - argument.offset &&
                         argument.offset % size_bytes(layout.dtype) == 0;
-      if (entry.generation != argument.generation || argument.generation == 0 || !fits) [[unlikely]] {
+      if (entry.generation != argument.generation || argument.generation == 0 || !fits)
+          [[unlikely]] {
         return resolve_failure(i);
       }
       tensor.data = entry.address + argument.offset;
     } else if (argument.place == frame::Place::host) {
       tensor.data = reinterpret_cast<void*>(argument.offset);
     } else {
-      return failure(ErrorCode::internal, "damaged frame: argument {} is in place {}, which this link does not have", i,
+      return failure(ErrorCode::internal,
+                     "damaged frame: argument {} is in place {}, which this link does not have", i,
                      static_cast<int>(argument.place));
     }
   }
@@ -139,8 +150,11 @@ Status Executor::resolve_failure(std::size_t index) const {
   const ArgumentRecord& argument = frame_decoder_.frame().arguments[index];
   const Buffers::Entry& entry = buffers_.at(argument.slot);
   return failure(ErrorCode::internal,
-                 "damaged frame: argument {} names slot {} generation {} at offset {}, this rank has generation {} with {} "
-                 "bytes there", index, argument.slot, argument.generation, argument.offset, entry.generation, entry.bytes);
+                 "damaged frame: argument {} names slot {} generation {} at offset {}, this rank "
+                 "has generation {} with {} "
+                 "bytes there",
+                 index, argument.slot, argument.generation, argument.offset, entry.generation,
+                 entry.bytes);
 }
 
 void Executor::run_tasks(const frame::Record& record, frame::RunRecord& run, LaneError* error) {
@@ -154,8 +168,8 @@ void Executor::run_tasks(const frame::Record& record, frame::RunRecord& run, Lan
     } else if (Status status = run_task(task, run); !status.ok()) {
       outcome = frame::Outcome::failed;
       error->status = std::move(status);
-      error->status.text = fmt::format("task {} ('{}') on rank {}: {}", task.task, task_name(task), port_.rank(),
-                                       error->status.text);
+      error->status.text = fmt::format("task {} ('{}') on rank {}: {}", task.task, task_name(task),
+                                       port_.rank(), error->status.text);
       error->task = task.task;
     }
     if (outcome != frame::Outcome::good && task.task < run.tasks) {
@@ -164,7 +178,8 @@ void Executor::run_tasks(const frame::Record& record, frame::RunRecord& run, Lan
     if (task.notifies.count != 0 && i + 1 < count) {
       port_.advance(base::TimelineValue::make(record.run, i + 1));
       base::RankSet peers;
-      for (const std::uint32_t lane : frame.notifies.subspan(task.notifies.first, task.notifies.count)) {
+      for (const std::uint32_t lane :
+           frame.notifies.subspan(task.notifies.first, task.notifies.count)) {
         if (lane < frame.header.world_size) peers.insert(static_cast<int>(lane));
       }
       port_.notify(peers);
@@ -192,7 +207,8 @@ Status Executor::run_task(const TaskRecord& task, frame::RunRecord& run) {
 Status Executor::launch(const TaskRecord& task, frame::RunRecord& run) {
   const KernelEntry* entry = kernels_.entry(task.kernel);
   if (entry == nullptr) {
-    return failure(ErrorCode::internal, "damaged frame: kernel {} is unknown on this rank", task.kernel);
+    return failure(ErrorCode::internal, "damaged frame: kernel {} is unknown on this rank",
+                   task.kernel);
   }
   const rankcast_kernel& kernel = entry->abi;
 
@@ -217,11 +233,13 @@ Status Executor::launch(const TaskRecord& task, frame::RunRecord& run) {
   if (kernel.prepare != nullptr && device_->computes()) {
     const frame::Frame& frame = frame_decoder_.frame();
     prepare_layouts_.clear();
-    for (const ArgumentRecord& argument : frame.arguments.subspan(task.arguments.first, task.arguments.count)) {
+    for (const ArgumentRecord& argument :
+         frame.arguments.subspan(task.arguments.first, task.arguments.count)) {
       prepare_layouts_.push(frame.layouts[argument.layout]);
     }
     std::int32_t argument = -1;
-    auto prepared = prepared_.get(task.prepare_id, kernel, context, call, prepare_layouts_.span(), &argument);
+    auto prepared =
+        prepared_.get(task.prepare_id, kernel, context, call, prepare_layouts_.span(), &argument);
     if (!prepared) return std::move(prepared).error().with_argument(argument);
     preparation = *prepared;
   }
@@ -259,15 +277,16 @@ Status Executor::wait_for_signal() {
   }
   signal_.failure.text[RANKCAST_FAILURE_TEXT_BYTES - 1] = '\0';
   const std::string_view text = signal_.failure.text;
-  return failure(ErrorCode::task_failed, "{}", text.empty() ? "the kernel failed and gave no reason" : text)
+  return failure(ErrorCode::task_failed, "{}",
+                 text.empty() ? "the kernel failed and gave no reason" : text)
       .with_argument(signal_.failure.argument);
 }
 
 std::byte* Executor::block(const frame::BlockRef& ref) const noexcept {
   std::uint64_t segment_bytes = 0;
   std::byte* base = port_.segment(ref.segment, &segment_bytes);
-  const bool inside = base != nullptr && ref.offset % frame::kSectionAlignment == 0 && ref.offset <= segment_bytes &&
-                      ref.bytes <= segment_bytes - ref.offset;
+  const bool inside = base != nullptr && ref.offset % frame::kSectionAlignment == 0 &&
+                      ref.offset <= segment_bytes && ref.bytes <= segment_bytes - ref.offset;
   return inside ? base + ref.offset : nullptr;
 }
 

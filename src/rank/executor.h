@@ -1,9 +1,12 @@
-// The one loop that every link runs: take a record, check it, apply its table changes, run its frame, retire.
+// The one loop that every link runs: take a record, check it, apply its table changes, run its
+// frame, retire.
 //
-//   record -> table changes -> frame copied and checked -> arguments resolved -> for each task: launch, signal, retire
+//   record -> table changes -> frame copied and checked -> arguments resolved -> for each task:
+//   launch, signal, retire
 //          -> report of the lane, timeline, wake-ups
 //
-// One rank, one executor, one thread. Nothing on the path of a good frame allocates once it has grown.
+// One rank, one executor, one thread. Nothing on the path of a good frame allocates once it has
+// grown.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +33,10 @@ struct ExecutorOptions {
 
 class Executor final : device::SignalSink {
  public:
-  /// Makes the device. Fails with what the device says. `port` and `kernels` are borrowed: they outlive the executor.
-  static base::Result<std::unique_ptr<Executor>> create(const ExecutorOptions& options, link::RankPort& port,
+  /// Makes the device. Fails with what the device says. `port` and `kernels` are borrowed: they
+  /// outlive the executor.
+  static base::Result<std::unique_ptr<Executor>> create(const ExecutorOptions& options,
+                                                        link::RankPort& port,
                                                         const KernelRegistry& kernels);
 
   /// Runs until a stop record comes.

@@ -15,8 +15,9 @@ void PreparedKernels::release(Entry& entry) noexcept {
 }
 
 void PreparedKernels::evict_one() {
-  auto oldest = std::min_element(entries_.begin(), entries_.end(),
-                                 [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+  auto oldest = std::min_element(
+      entries_.begin(), entries_.end(),
+      [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
   release(oldest->second);
   entries_.erase(oldest);
 }
@@ -29,8 +30,10 @@ base::Status PreparedKernels::grow_workspace(std::uint64_t bytes) {
   return {};
 }
 
-base::Result<Preparation> PreparedKernels::get(std::uint64_t prepare_id, const rankcast_kernel& kernel,
-                                               const rankcast_kernel_context& context, const rankcast_call& call,
+base::Result<Preparation> PreparedKernels::get(std::uint64_t prepare_id,
+                                               const rankcast_kernel& kernel,
+                                               const rankcast_kernel_context& context,
+                                               const rankcast_call& call,
                                                std::span<const frame::LayoutRecord> layouts,
                                                std::int32_t* failed_argument) {
   auto found = entries_.find(prepare_id);
@@ -50,7 +53,11 @@ base::Result<Preparation> PreparedKernels::get(std::uint64_t prepare_id, const r
       *failed_argument = failure.argument;
       return base::unexpected_failure(ErrorCode::task_failed, "prepare: {}", failure.text);
     }
-    Entry entry{&kernel, {layouts.begin(), layouts.end()}, preparation.state, preparation.workspace_bytes, 0};
+    Entry entry{&kernel,
+                {layouts.begin(), layouts.end()},
+                preparation.state,
+                preparation.workspace_bytes,
+                0};
     if (base::Status status = grow_workspace(entry.workspace_bytes); !status.ok()) {
       release(entry);
       return tl::unexpected(std::move(status));
@@ -60,7 +67,8 @@ base::Result<Preparation> PreparedKernels::get(std::uint64_t prepare_id, const r
   }
   Entry& entry = found->second;
   entry.last_use = ++uses_;
-  return Preparation{entry.state, entry.workspace_bytes == 0 ? nullptr : workspace_.base(), entry.workspace_bytes};
+  return Preparation{entry.state, entry.workspace_bytes == 0 ? nullptr : workspace_.base(),
+                     entry.workspace_bytes};
 }
 
 }  // namespace rankcast::rank

@@ -20,7 +20,8 @@ struct Preparation {
   std::uint64_t workspace_bytes = 0;
 };
 
-/// Used by the rank's thread alone. Releases every state when it is destroyed, before the libraries are closed.
+/// Used by the rank's thread alone. Releases every state when it is destroyed, before the libraries
+/// are closed.
 class PreparedKernels {
  public:
   /// Preparations kept; the one unused for longest goes first.
@@ -31,12 +32,13 @@ class PreparedKernels {
   PreparedKernels(const PreparedKernels&) = delete;
   PreparedKernels& operator=(const PreparedKernels&) = delete;
 
-  /// The preparation of this call, made if it has not been met. `layouts` are those of the call's tensors in order; a
-  /// `prepare_id` that comes back with other ones is prepared anew. Fails with `task_failed` and the kernel's text, or
-  /// `out_of_memory` for the workspace.
+  /// The preparation of this call, made if it has not been met. `layouts` are those of the call's
+  /// tensors in order; a `prepare_id` that comes back with other ones is prepared anew. Fails with
+  /// `task_failed` and the kernel's text, or `out_of_memory` for the workspace.
   base::Result<Preparation> get(std::uint64_t prepare_id, const rankcast_kernel& kernel,
                                 const rankcast_kernel_context& context, const rankcast_call& call,
-                                std::span<const frame::LayoutRecord> layouts, std::int32_t* failed_argument);
+                                std::span<const frame::LayoutRecord> layouts,
+                                std::int32_t* failed_argument);
 
  private:
   struct Entry {

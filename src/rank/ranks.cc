@@ -23,7 +23,8 @@ base::Result<std::vector<RankPlan>> plan_ranks(std::string_view devices) {
   std::vector<RankPlan> plans;
   plans.reserve(specs->size());
   for (const device::DeviceSpec& spec : *specs) {
-    if (base::Status status = device::check_device(spec); !status.ok()) return tl::unexpected(std::move(status));
+    if (base::Status status = device::check_device(spec); !status.ok())
+      return tl::unexpected(std::move(status));
     NoSink sink;
     auto device = device::create_device(spec, sink);
     if (!device) return tl::unexpected(std::move(device).error());
@@ -35,9 +36,10 @@ base::Result<std::vector<RankPlan>> plan_ranks(std::string_view devices) {
 void rank_main(const RankEnvironment& environment, link::RankPort& port) noexcept {
   try {
     const RankPlan& plan = environment.plans[static_cast<std::size_t>(port.rank())];
-    auto executor = RANKCAST_FAULT_POINT("rank.start")
-                        ? tl::unexpected(base::failure(ErrorCode::internal, "made to fail at start"))
-                        : Executor::create(plan.options, port, environment.kernels);
+    auto executor =
+        RANKCAST_FAULT_POINT("rank.start")
+            ? tl::unexpected(base::failure(ErrorCode::internal, "made to fail at start"))
+            : Executor::create(plan.options, port, environment.kernels);
     if (!executor) {
       port.report(executor.error());
       return;
@@ -45,7 +47,8 @@ void rank_main(const RankEnvironment& environment, link::RankPort& port) noexcep
     port.report({});
     (*executor)->run();
   } catch (const std::exception& error) {
-    // Only an allocation can end here. Before the report it is one; afterwards nothing can be said for this lane.
+    // Only an allocation can end here. Before the report it is one; afterwards nothing can be said
+    // for this lane.
     port.report(base::failure(ErrorCode::out_of_memory, "rank {}: {}", port.rank(), error.what()));
   }
 }

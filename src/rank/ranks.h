@@ -1,4 +1,5 @@
-// What a host needs to know of ranks without knowing devices: who they are, and what each of them runs.
+// What a host needs to know of ranks without knowing devices: who they are, and what each of them
+// runs.
 #pragma once
 
 #include <memory>
@@ -21,8 +22,9 @@ struct RankPlan {
   ExecutorOptions options;
 };
 
-/// What a device string asks for, one plan a rank. Every device is checked: `invalid_argument` for a malformed string or
-/// an unknown kind or option, `unsupported` for a kind that this machine cannot have.
+/// What a device string asks for, one plan a rank. Every device is checked: `invalid_argument` for
+/// a malformed string or an unknown kind or option, `unsupported` for a kind that this machine
+/// cannot have.
 base::Result<std::vector<RankPlan>> plan_ranks(std::string_view devices);
 
 /// What the threads of ranks share. They keep it alive.
@@ -31,7 +33,8 @@ struct RankEnvironment {
   std::vector<RankPlan> plans;
 };
 
-/// The main function of a rank (link::RankMain): makes its device and executor, reports, and runs until it is told to stop.
+/// The main function of a rank (link::RankMain): makes its device and executor, reports, and runs
+/// until it is told to stop.
 void rank_main(const RankEnvironment& environment, link::RankPort& port) noexcept;
 
 }  // namespace rankcast::rank
