@@ -26,10 +26,10 @@ class Scalar {
   template <std::integral T>
     requires(!std::same_as<T, bool>)
   Scalar(T value) noexcept
-      : value_(static_cast<std::int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
+      : value_(static_cast<std::int64_t>(value)) {}
   template <std::floating_point T>
   Scalar(T value) noexcept
-      : value_(static_cast<double>(value)) {}  // NOLINT(google-explicit-constructor)
+      : value_(static_cast<double>(value)) {}
 
   bool is_integer() const noexcept { return std::holds_alternative<std::int64_t>(value_); }
   /// The value, converted when it is of the other kind.
@@ -50,13 +50,13 @@ class Scalar {
 /// converts to it, bool and pointers least of all. Holds a copy of the handle.
 class RANKCAST_API Argument {
  public:
-  Argument(const DeviceTensor& tensor) : value_(tensor) {}  // NOLINT(google-explicit-constructor)
+  Argument(const DeviceTensor& tensor) : value_(tensor) {}
   Argument(const StackedDeviceTensor& tensor)
-      : value_(tensor) {}  // NOLINT(google-explicit-constructor)
+      : value_(tensor) {}
   template <class T>
     requires((std::integral<T> && !std::same_as<T, bool>) || std::floating_point<T> ||
              std::same_as<T, Scalar>)
-  Argument(T value) : value_(Scalar(value)) {}  // NOLINT(google-explicit-constructor)
+  Argument(T value) : value_(Scalar(value)) {}
 
   const std::variant<DeviceTensor, StackedDeviceTensor, Scalar>& value() const noexcept {
     return value_;

@@ -17,12 +17,12 @@ void count_child() {
   fetch_add_relaxed(generation, std::uint64_t{1});  // relaxed: the child has one thread yet
 }
 
-const int registered = pthread_atfork(nullptr, nullptr, &count_child);
+const int kRegistered = pthread_atfork(nullptr, nullptr, &count_child);
 
 }  // namespace
 
 std::uint64_t process_generation() noexcept {
-  (void)registered;
+  (void)kRegistered;
   return load_relaxed(
       generation);  // relaxed: constant but for the fork that this process began with
 }

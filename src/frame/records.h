@@ -45,9 +45,8 @@ static_assert(sizeof(BlockRef) == 16);
 
 enum class RecordKind : std::uint8_t { run = 1, stop = 2 };
 
-enum RecordFlags : std::uint8_t {
-  kNotifyKeeper = 1,  // wake the keeper when this lane has finished the run
-};
+/// Bits of `Record::flags`.
+inline constexpr std::uint8_t kNotifyKeeper = 1;  // wake the keeper when this lane has finished
 
 /// Tells a lane to run a frame. Lanes 0..world_size-1 are the ranks; lane world_size is the host's
 /// own.

@@ -40,7 +40,7 @@ struct Channel {
   base::RingTail tail;      // host -> rank
   base::RingHead head;      // rank -> host
   base::Timeline timeline;  // rank (the keeper for a dead one) -> host and peers
-  // Written once by the rank, read by the host. Ordered by: seq_cst, then HostWaiters::notify.
+  // Written by: the rank, once. Read by: the host. Ordered by: seq_cst, then HostWaiters::notify.
   alignas(base::kCacheLine) std::atomic<RankState> state{RankState::starting};
   std::uint32_t error_code = 0;    // written by the rank before state, read by the host after it
   char report[kReportBytes] = {};  // the same; a text with a final 0

@@ -130,12 +130,13 @@ Status MeshCore::start(base::Deadline deadline) {
 }
 
 void MeshCore::check_open() const {
-  if (base::load_acquire(life_) == Life::open && process_ == base::process_generation())
-      [[likely]] {
-    return;  // pairs: mesh_life
+  const bool same_process = process_ == base::process_generation();
+  const Life life = base::load_acquire(life_);  // pairs: mesh_life
+  if (life == Life::open && same_process) [[likely]] {
+    return;
   }
   throw_error(
-      process_ == base::process_generation()
+      same_process
           ? failure(ErrorCode::closed, "the mesh is closed; open another one")
           : failure(ErrorCode::closed,
                     "the mesh was opened by the parent of this forked process; open another"));

@@ -142,13 +142,13 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   std::unique_ptr<program::KernelCatalog> catalog_;
   program::MeshView view_;
 
-  std::timed_mutex
-      lifecycle_;  // held by a closer; never together with mutex_ but to take that inside
+  std::timed_mutex lifecycle_;  // held by a closer, who may take mutex_ inside
   mutable base::Mutex mutex_;
-  // Written under the mutex by close; read by any thread. Ordered by mesh_life.
+  // Written by: close, under the mutex. Read by: any thread. Ordered by: mesh_life.
   std::atomic<Life> life_{Life::open};
-  // Grows, under the mutex, whenever a handle that was live may no longer be (P1). Read by submits
-  // before they check handles. Ordered by mesh_epoch and, for the deciding comparison, the mutex.
+  // Grows whenever a handle that was live may no longer be (P1). Written by: free, under the mutex.
+  // Read by: submits, before they check handles and again before they publish. Ordered by:
+  // mesh_epoch and, for the deciding comparison, the mutex.
   std::atomic<std::uint64_t> epoch_{1};
 
   std::vector<std::unique_ptr<memory::BufferTable>> tables_;  // by rank; rows guarded by mutex_
@@ -166,7 +166,8 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   base::Scratch<frame::BlockRef> side_blocks_ RC_GUARDED_BY(mutex_);  // of the publication at hand
   std::vector<std::string> dropped_errors_ RC_GUARDED_BY(mutex_);  // of dropped runs, to be logged
   MeshStats counters_ RC_GUARDED_BY(mutex_);
-  // Written by publications after they left the mutex, read by stats.
+  // Written by: publications after they left the mutex. Read by: stats. Ordered by: nothing, a
+  // counter for people.
   std::atomic<std::uint64_t> wakes_{0};
 
   std::unique_ptr<mesh::Keeper> keeper_;

@@ -42,8 +42,8 @@ struct RunState {
   bool in_flight = false;
   bool held = false;  // by a Run or by the call that waits for it
 
-  // Written under the mutex by whoever finishes the run, read by its holders. Ordered by
-  // run_finished: error and reports, written before it, are constant from then until the state is
+  // Written by: whoever finishes the run, under the mutex. Read by: its holders. Ordered by:
+  // run_finished; error and reports, written before it, are constant from then until the state is
   // given back.
   std::atomic<bool> finished{false};
 
