@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>

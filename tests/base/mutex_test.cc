@@ -45,17 +45,20 @@ TEST(MutexTest, LockCanBeGivenUpAndTakenAgain) {
 
 TEST(MutexTest, TryLockFailsWhileHeld) {
   Mutex mutex;
-  bool taken = true;
+  const auto can_be_taken = [&mutex] {
+    bool taken = false;
+    std::thread other([&] {
+      if (!mutex.try_lock()) return;
+      taken = true;
+      mutex.unlock();
+    });
+    other.join();
+    return taken;
+  };
   mutex.lock();
-  std::thread other([&] {
-    taken = mutex.try_lock();
-    if (taken) mutex.unlock();
-  });
-  other.join();
+  EXPECT_FALSE(can_be_taken());
   mutex.unlock();
-  EXPECT_FALSE(taken);
-  ASSERT_TRUE(mutex.try_lock());
-  mutex.unlock();
+  EXPECT_TRUE(can_be_taken());
 }
 
 }  // namespace
