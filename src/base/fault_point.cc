@@ -32,6 +32,7 @@ Registry& registry() {
 
 namespace detail {
 
+// Written by, read by, ordered by: as declared in the header.
 constinit std::atomic<std::uint32_t> fault_points_active{0};
 
 bool fault_point_reached(std::string_view name) {

@@ -59,7 +59,7 @@ class alignas(kCacheLine) BasicTimeline {
   void advance(TimelineValue value) noexcept {
     // relaxed: the only writer reads its own last store
     RC_DCHECK(load_relaxed(value_) <= value.bits);
-    store_seq_cst(value_, value.bits);
+    store_seq_cst(value_, value.bits);  // pairs: timeline-advance
   }
 
   /// For looks that precede or follow a sleep, and after KeeperSignal::want.
