@@ -142,8 +142,7 @@ class GenerationTable {
       for (auto& generation : generations) store_relaxed(generation, kFirstGeneration);
     }
     // Written by: allocate and release, under the mesh's mutex. Read by: any thread.
-    // Ordered by: the mesh's epoch and mutex (P1); the first value by the chunk's pointer (pairs:
-    // table-chunk).
+    // Ordered by: the mesh's epoch and mutex (P1); the first value by the chunk's pointer.
     std::array<std::atomic<std::uint32_t>, kRowsPerChunk> generations;
     std::array<std::uint32_t, kRowsPerChunk> next_free{};
     std::array<Row, kRowsPerChunk> rows{};
@@ -181,8 +180,8 @@ class GenerationTable {
     return {};
   }
 
-  // Written by: allocate, under the mesh's mutex; each entry once. Read by: any thread. pairs:
-  // table-chunk
+  // Written by: allocate, under the mesh's mutex; each entry once. Read by: any thread.
+  // Ordered by: release once the chunk is filled, acquire in live() (pairs: table-chunk).
   std::array<std::atomic<Chunk*>, kMaxChunks> chunks_{};
   std::uint32_t max_rows_;
   std::uint32_t slots_made_ = 0;
