@@ -131,10 +131,11 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
   std::uint32_t* signature = signature_.extend(count);
   table_visits_ += count;
 
-  const ArgumentEntry* entries = entries_.data();
+  const TaskArgument* const task_arguments = arguments.arguments_;
+  const ArgumentEntry* const entries = entries_.data();
   const std::size_t entry_count = entries_.size();
   for (std::size_t i = 0; i < count; ++i) {
-    const TaskArgument& argument = arguments.arguments_[i];
+    const TaskArgument& argument = task_arguments[i];
     const auto index = static_cast<std::size_t>(argument.entry - entries);
     if (argument.entry != nullptr && index < entry_count) [[likely]] {
       const ArgumentEntry& entry = *argument.entry;

@@ -4,8 +4,6 @@
 
 namespace rankcast::rank {
 
-const Buffers::Entry Buffers::kEmpty{};
-
 base::Status Buffers::apply(const frame::TableChange& change, link::RankPort& port,
                             device::Device& device) {
   constexpr std::uint32_t kMaxSlots = base::GenerationTable<int>::kMaxRows;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -30,14 +31,15 @@ class Buffers {
   base::Status apply(const frame::TableChange& change, link::RankPort& port,
                      device::Device& device);
 
+  /// By slot.
+  std::span<const Entry> entries() const noexcept { return entries_; }
+
   /// The entry of a slot; an empty one for a slot out of range.
-  const Entry& at(std::uint32_t slot) const noexcept {
-    return slot < entries_.size() ? entries_[slot] : kEmpty;
+  Entry at(std::uint32_t slot) const noexcept {
+    return slot < entries_.size() ? entries_[slot] : Entry{};
   }
 
  private:
-  static const Entry kEmpty;
-
   std::vector<Entry> entries_;
   std::unordered_map<std::uint32_t, std::byte*> imported_;  // segment -> device address
 };

@@ -88,52 +88,46 @@ Status Executor::take_frame(const frame::Record& record) {
   return status.ok() ? resolve() : status;
 }
 
-// Makes a DLTensor of every argument. The checks of all arguments of a task are or-ed; which one
-// failed is looked up after.
+// Makes a DLTensor of every argument: the rank's half of the path of a dispatch.
 Status Executor::resolve() {
   const frame::Frame& frame = frame_decoder_.frame();
   const DLDevice dl_device = device_->dl_device();
 
-  layout_tensors_.clear();
-  DLTensor* layout_tensors = layout_tensors_.extend(frame.layouts.size());
+  layout_views_.clear();
+  LayoutView* const views = layout_views_.extend(frame.layouts.size());
   for (std::size_t i = 0; i < frame.layouts.size(); ++i) {
     frame::LayoutRecord& layout = frame.layouts[i];
-    layout_tensors[i] = {nullptr,
-                         dl_device,
-                         layout.dims,
-                         tensor::to_dl(layout.dtype),
-                         layout.shape.data(),
-                         layout.strides.data(),
-                         0};
+    views[i] = {{nullptr, dl_device, layout.dims, tensor::to_dl(layout.dtype), layout.shape.data(),
+                 layout.strides.data(), 0},
+                layout.extent_bytes,
+                size_bytes(layout.dtype) - 1};
   }
 
+  const std::size_t count = frame.arguments.size();
+  const ArgumentRecord* const arguments = frame.arguments.data();
   tensors_.clear();
   tags_.clear();
-  DLTensor* tensors = tensors_.extend(frame.arguments.size());
-  std::uint8_t* tags = tags_.extend(frame.arguments.size());
-  for (std::size_t i = 0; i < frame.arguments.size(); ++i) {
-    const ArgumentRecord& argument = frame.arguments[i];
-    const frame::LayoutRecord& layout = frame.layouts[argument.layout];
-    DLTensor& tensor = tensors[i];
-    tensor = layout_tensors[argument.layout];
+  DLTensor* const tensors = tensors_.extend(count);
+  std::uint8_t* const tags = tags_.extend(count);
+  const std::span<const Buffers::Entry> entries = buffers_.entries();
+  for (std::size_t i = 0; i < count; ++i) {
+    const ArgumentRecord& argument = arguments[i];
+    const LayoutView& view = views[argument.layout];
     tags[i] = static_cast<std::uint8_t>(argument.tag);
-    if (argument.place == frame::Place::buffer) [[likely]] {
-      const Buffers::Entry& entry = buffers_.at(argument.slot);
-      const bool fits = argument.offset <= entry.bytes &&
-                        layout.extent_bytes <= entry.bytes - argument.offset &&
-                        argument.offset % size_bytes(layout.dtype) == 0;
-      if (entry.generation != argument.generation || argument.generation == 0 || !fits)
-          [[unlikely]] {
-        return resolve_failure(i);
+    tensors[i] = view.tensor;
+    if (argument.place == frame::Place::buffer && argument.slot < entries.size()) [[likely]] {
+      const Buffers::Entry& entry = entries[argument.slot];
+      const bool good = (entry.generation == argument.generation) & (argument.generation != 0) &
+                        (argument.offset <= entry.bytes) &
+                        (view.extent_bytes <= entry.bytes - argument.offset) &
+                        ((argument.offset & view.alignment_mask) == 0);
+      if (good) [[likely]] {
+        tensors[i].data = entry.address + argument.offset;
+        continue;
       }
-      tensor.data = entry.address + argument.offset;
-    } else if (argument.place == frame::Place::host) {
-      tensor.data = reinterpret_cast<void*>(argument.offset);
-    } else {
-      return failure(ErrorCode::internal,
-                     "damaged frame: argument {} is in place {}, which this link does not have", i,
-                     static_cast<int>(argument.place));
     }
+    if (argument.place != frame::Place::host) return resolve_failure(i);
+    tensors[i].data = reinterpret_cast<void*>(argument.offset);
   }
 
   scalars_.clear();
@@ -148,11 +142,15 @@ Status Executor::resolve() {
 
 Status Executor::resolve_failure(std::size_t index) const {
   const ArgumentRecord& argument = frame_decoder_.frame().arguments[index];
-  const Buffers::Entry& entry = buffers_.at(argument.slot);
+  if (argument.place != frame::Place::buffer) {
+    return failure(ErrorCode::internal,
+                   "damaged frame: argument {} is in place {}, which this link does not have",
+                   index, static_cast<int>(argument.place));
+  }
+  const Buffers::Entry entry = buffers_.at(argument.slot);
   return failure(ErrorCode::internal,
                  "damaged frame: argument {} names slot {} generation {} at offset {}, this rank "
-                 "has generation {} with {} "
-                 "bytes there",
+                 "has generation {} with {} bytes there",
                  index, argument.slot, argument.generation, argument.offset, entry.generation,
                  entry.bytes);
 }

@@ -49,6 +49,13 @@ class Executor final : device::SignalSink {
     std::uint32_t task = frame::kNone;
   };
 
+  /// What all arguments of one layout have in common.
+  struct LayoutView {
+    DLTensor tensor;  // without data
+    std::uint64_t extent_bytes = 0;
+    std::uint64_t alignment_mask = 0;  // of offsets
+  };
+
   Executor(const ExecutorOptions& options, link::RankPort& port, const KernelRegistry& kernels);
 
   void on_signal() noexcept override { port_.wake(); }
@@ -80,7 +87,7 @@ class Executor final : device::SignalSink {
   // Of the frame at hand: one entry an argument, a layout, a scalar.
   base::Scratch<DLTensor> tensors_;
   base::Scratch<std::uint8_t> tags_;
-  base::Scratch<DLTensor> layout_tensors_;
+  base::Scratch<LayoutView> layout_views_;
   base::Scratch<rankcast_scalar> scalars_;
   base::Scratch<frame::LayoutRecord> prepare_layouts_;
 };
