@@ -58,7 +58,7 @@ struct Shard {
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
   std::int32_t rank = -1;
-  std::uint32_t reserved = 0;
+  std::uint32_t of_stack = 0;  // 1: a shard of a stack, freed with it alone
 };
 
 struct StackedData;

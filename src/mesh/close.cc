@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/process.h"
 #include "mesh/core.h"
 
 namespace rankcast::detail {
@@ -25,7 +24,7 @@ base::Deadline checked_deadline(std::chrono::duration<double> timeout, const cha
 
 CloseReport MeshCore::close(std::chrono::duration<double> budget) {
   const base::Deadline deadline = checked_deadline(budget, "close: the budget");
-  if (process_ != base::process_generation()) return {};
+  if (is_forked()) return {};
   check_not_orchestrating("close");
   std::unique_lock closer(lifecycle_, std::defer_lock);
   if (deadline.is_never()) {
@@ -79,7 +78,7 @@ void MeshCore::drain(base::Deadline deadline) {
       names.empty() ? "a submit that has not published yet" : names));
 }
 
-void MeshCore::stop_ranks(base::Deadline deadline) {
+void MeshCore::tell_ranks_to_stop() {
   {
     base::MutexLock lock(mutex_);
     if (!std::exchange(told_to_stop_, true)) {
@@ -93,6 +92,10 @@ void MeshCore::stop_ranks(base::Deadline deadline) {
     }
   }
   link_->control().doorbell().ring_asleep(base::RankSet::first(world_size_));
+}
+
+void MeshCore::stop_ranks(base::Deadline deadline) {
+  tell_ranks_to_stop();
   const std::vector<int> alive = link_->stop(deadline);
   if (!alive.empty()) {
     throw_error(failure(ErrorCode::deadline_exceeded,

@@ -118,7 +118,16 @@ MeshCore::MeshCore(const MeshOptions& options, std::shared_ptr<rank::RankEnviron
   runs_ = std::make_unique<mesh::RunTable>(*link_, options_.max_in_flight);
 }
 
-MeshCore::~MeshCore() = default;
+MeshCore::~MeshCore() {
+  // After a close that ran out of its budget: a rank that is stuck ends when it can.
+  if (base::load_acquire(life_) != Life::closed) tell_ranks_to_stop();  // pairs: mesh_life
+}
+
+void leak(std::shared_ptr<MeshCore> core) noexcept {
+  // The child has one thread, and its leak checker finds them here.
+  static auto* const kKept = new std::vector<std::shared_ptr<MeshCore>>();
+  kKept->push_back(std::move(core));
+}
 
 Status MeshCore::start(base::Deadline deadline) {
   auto keeper = mesh::Keeper::start(link_->keeper(), [this] { return keep_house(); });

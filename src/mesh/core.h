@@ -74,10 +74,12 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
 
   // ---- Runs (submit.cc, runs.cc)
   Run submit(const Program& program, std::span<const Argument> arguments);
-  bool wait(const RunState& state, base::Deadline deadline);
+  bool wait(RunState& state, base::Deadline deadline);
   bool done(const RunState& state);
   RunReport report(const RunState& state);
   void drop(RunState* state) noexcept;
+  /// True in a forked child: nothing of the mesh may be touched, least of all its mutex.
+  bool is_forked() const noexcept;
 
   // ---- End (close.cc)
   CloseReport close(std::chrono::duration<double> budget);
@@ -103,6 +105,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void abandon_start();
 
   base::Result<base::TableKey> allocate_locked(int rank, std::uint64_t bytes) RC_REQUIRES(mutex_);
+  void free_shards(std::span<const Shard> shards);
   void free_locked(int rank, base::TableKey key) RC_REQUIRES(mutex_);
   void return_memory_locked() RC_REQUIRES(mutex_);
   void check_mesh(std::uint64_t incarnation, const char* call) const;
@@ -127,10 +130,12 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   std::size_t finish_ended_locked() RC_REQUIRES(mutex_);
   void finish_locked(RunState& state) RC_REQUIRES(mutex_);
   void finish_if_ended(const RunState& state);
+  [[noreturn]] void fail_wait(RunState& state);
   bool keep_house();
   void ask_keeper();
 
   void drain(base::Deadline deadline);
+  void tell_ranks_to_stop();
   void stop_ranks(base::Deadline deadline);
 
   const MeshOptions options_;
@@ -172,5 +177,9 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
 
   std::unique_ptr<mesh::Keeper> keeper_;
 };
+
+/// Gives a handle's share of the core up without ending anything: for a forked child, whose copy of
+/// the core has no threads behind it.
+void leak(std::shared_ptr<MeshCore> core) noexcept;
 
 }  // namespace rankcast::detail

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/process.h"
 #include "mesh/core.h"
 
 namespace rankcast {
@@ -23,6 +22,10 @@ Mesh& Mesh::operator=(Mesh&& other) noexcept {
 
 Mesh::~Mesh() {
   if (core_ == nullptr) return;
+  if (core_->is_forked()) {
+    detail::leak(std::move(core_));
+    return;
+  }
   try {
     core_->close();
   } catch (const std::exception& error) {

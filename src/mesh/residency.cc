@@ -67,15 +67,22 @@ StackedDeviceTensor MeshCore::alloc_stacked(const Shape& shape, DType dtype,
   std::vector<Shard> shards;
   shards.reserve(on.size());
 
-  base::MutexLock lock(mutex_);
-  check_open();
-  for (const int rank : on) {
-    auto key = allocate_locked(rank, layout.extent_bytes);
-    if (!key) {
-      for (const Shard& shard : shards) free_locked(shard.rank, {shard.slot, shard.generation});
-      throw_error(std::move(key).error());
+  Status failed;
+  {
+    base::MutexLock lock(mutex_);
+    check_open();
+    for (const int rank : on) {
+      auto key = allocate_locked(rank, layout.extent_bytes);
+      if (!key) {
+        failed = std::move(key).error();
+        break;
+      }
+      shards.push_back({key->slot, key->generation, rank, 1});
     }
-    shards.push_back({key->slot, key->generation, rank, 0});
+  }
+  if (!failed.ok()) {
+    free_shards(shards);
+    throw_error(std::move(failed));
   }
   return TensorAccess::make_stacked(incarnation_, layout, std::move(shards), world_size_);
 }
@@ -93,7 +100,8 @@ void MeshCore::free_locked(int rank, base::TableKey key) {
 }
 
 void MeshCore::return_memory_locked() {
-  if (deferred_.size() == 0) return;
+  if (deferred_.size() == 0 || base::load_acquire(life_) == Life::closed)
+    return;  // pairs: mesh_life
   for (const memory::DeferredFree& freed : deferred_.take_ready(runs_->oldest_run(last_run_ + 1))) {
     mesh::LinkHeap& heap = *heaps_[static_cast<std::size_t>(freed.rank)];
     memory::poison(heap.address(freed.block), freed.block.bytes);
@@ -101,34 +109,34 @@ void MeshCore::return_memory_locked() {
   }
 }
 
-void MeshCore::free(const DeviceTensor& tensor) {
-  check_open();
-  check_mesh(TensorAccess::mesh(tensor), "free");
-  const Shard& shard = TensorAccess::shard(tensor);
+void MeshCore::free_shards(std::span<const Shard> shards) {
   bool left = false;
   {
     base::MutexLock lock(mutex_);
-    check_open();
-    free_locked(shard.rank, {shard.slot, shard.generation});
+    for (const Shard& shard : shards) free_locked(shard.rank, {shard.slot, shard.generation});
     return_memory_locked();
     left = deferred_.size() != 0;
   }
   if (left) ask_keeper();
 }
 
+void MeshCore::free(const DeviceTensor& tensor) {
+  check_open();
+  check_mesh(TensorAccess::mesh(tensor), "free");
+  const Shard& shard = TensorAccess::shard(tensor);
+  if (shard.of_stack != 0) {
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "free: the tensor is one shard of a stacked tensor; free the stack")
+                    .with_rank(shard.rank));
+  }
+  free_shards({&shard, 1});
+}
+
 void MeshCore::free(const StackedDeviceTensor& tensor) {
   check_open();
   const StackedData* data = TensorAccess::data(tensor);
   check_mesh(data == nullptr ? 0 : data->mesh, "free");
-  bool left = false;
-  {
-    base::MutexLock lock(mutex_);
-    check_open();
-    for (const Shard& shard : data->shards) free_locked(shard.rank, {shard.slot, shard.generation});
-    return_memory_locked();
-    left = deferred_.size() != 0;
-  }
-  if (left) ask_keeper();
+  free_shards(data->shards);
 }
 
 }  // namespace rankcast::detail

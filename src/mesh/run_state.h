@@ -40,7 +40,8 @@ struct RunState {
   base::StoreKind store_kind = base::StoreKind::ordinary;
   bool is_transfer = false;
   bool in_flight = false;
-  bool held = false;  // by a Run or by the call that waits for it
+  bool held = false;        // by a Run or by the call that waits for it
+  bool error_told = false;  // thrown by a wait: not logged when the handle goes
 
   // Written by: whoever finishes the run, under the mutex. Read by: its holders. Ordered by:
   // run_finished; error and reports, written before it, are constant from then until the state is

@@ -77,6 +77,7 @@ void RunTable::give_back(RunState* state) noexcept {
 void RunTable::recycle(RunState* state) noexcept {
   state->held = false;
   state->error = base::Status();
+  state->error_told = false;
   base::store_release(state->finished, false);  // pairs: run_finished
   spare_states_.push_back(state);
 }

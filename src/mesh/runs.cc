@@ -3,12 +3,21 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/process.h"
 #include "mesh/core.h"
 
 namespace rankcast::detail {
 
 using base::failure;
 using base::throw_error;
+
+namespace {
+
+void log_dropped(const std::string& error) noexcept {
+  base::log_error("{} (nobody waited for it)", error);
+}
+
+}  // namespace
 
 bool MeshCore::ended(const RunState& state) const noexcept {
   return state.lanes_ended(
@@ -41,7 +50,7 @@ std::size_t MeshCore::finish_ended_locked() {
   return count;
 }
 
-bool MeshCore::wait(const RunState& state, base::Deadline deadline) {
+bool MeshCore::wait(RunState& state, base::Deadline deadline) {
   if (!state.is_finished()) {
     const auto ready = [&]() noexcept { return state.is_finished() || ended(state); };
     if (link_->control().waiters().wait(ready, link_->spin(), deadline) != base::WaitResult::ready)
@@ -49,13 +58,21 @@ bool MeshCore::wait(const RunState& state, base::Deadline deadline) {
     finish_if_ended(state);
   }
   if (!state.error.ok()) [[unlikely]] {
-    ErrorFields fields;
-    fields.dispatch_id = state.run;
-    if (state.error.rank >= 0) fields.rank = state.error.rank;
-    if (state.error.argument >= 0) fields.argument = state.error.argument;
-    throw Error(state.error.code, state.error.text, fields);
+    fail_wait(state);
   }
   return true;
+}
+
+void MeshCore::fail_wait(RunState& state) {
+  {
+    base::MutexLock lock(mutex_);
+    state.error_told = true;
+  }
+  ErrorFields fields;
+  fields.dispatch_id = state.run;
+  if (state.error.rank >= 0) fields.rank = state.error.rank;
+  if (state.error.argument >= 0) fields.argument = state.error.argument;
+  throw Error(state.error.code, state.error.text, fields);
 }
 
 // Whoever finishes a run wakes the others: a submit that waits for a slot, a second thread that
@@ -105,12 +122,17 @@ RunReport MeshCore::report(const RunState& state) {
 
 void MeshCore::drop(RunState* state) noexcept {
   bool in_flight = false;
+  std::string error;
   {
     base::MutexLock lock(mutex_);
+    if (state->is_finished() && !state->error_told) error = std::move(state->error.text);
     in_flight = !runs_->drop(state);
   }
+  if (!error.empty()) log_dropped(error);
   if (in_flight) ask_keeper();
 }
+
+bool MeshCore::is_forked() const noexcept { return process_ != base::process_generation(); }
 
 // ---- The keeper's work (P11)
 // --------------------------------------------------------------------------------------
@@ -136,7 +158,7 @@ bool MeshCore::keep_house() {
         std::ranges::any_of(runs_->in_flight(), [](const RunState* state) { return !state->held; });
   }
   if (finished != 0) link_->control().waiters().notify();
-  for (const std::string& error : errors) base::log_error("{} (its handle was dropped)", error);
+  for (const std::string& error : errors) log_dropped(error);
   return left;
 }
 
@@ -159,12 +181,17 @@ Run& Run::operator=(Run&& other) noexcept {
 }
 
 Run::~Run() {
-  if (state_ != nullptr) mesh_->drop(state_);
+  if (state_ == nullptr) return;
+  if (mesh_->is_forked()) {
+    leak(std::move(mesh_));
+  } else {
+    mesh_->drop(state_);
+  }
 }
 
 namespace {
 
-const detail::RunState& checked(const detail::RunState* state, const char* call) {
+detail::RunState& checked(detail::RunState* state, const char* call) {
   if (state == nullptr) {
     base::throw_error(base::failure(ErrorCode::invalid_argument, "{}: the run is empty", call));
   }
@@ -180,7 +207,7 @@ bool Run::done() const { return mesh_->done(checked(state_, "done")); }
 void Run::wait() const { mesh_->wait(checked(state_, "wait"), base::Deadline::never()); }
 
 bool Run::wait_for(std::chrono::duration<double> timeout) const {
-  const detail::RunState& state = checked(state_, "wait_for");
+  detail::RunState& state = checked(state_, "wait_for");
   return mesh_->wait(state, detail::checked_deadline(timeout, "wait_for: the timeout"));
 }
 
