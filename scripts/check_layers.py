@@ -1,4 +1,4 @@
-"""Which folder may include which: the table of docs/architecture.md, and that no folders or files
+"""Which folder may include which: the table that src/README.md shows, and that no folders or files
 include each other in a circle."""
 
 from __future__ import annotations

@@ -10,10 +10,14 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import check_layers  # noqa: E402
 BUILD = pathlib.Path(os.environ.get("RANKCAST_TEST_BUILD", ROOT / "build/release"))
 SECONDS = 120  # for what takes one or two
 
@@ -72,6 +76,23 @@ class DocumentPrograms(unittest.TestCase):
         self.assertGreater(len(pieces), 5)
         text = "#include <rankcast/rankcast.h>\nvoid guide() {\n" + "".join(pieces) + "}\n"
         self.compile(text, "guide.o", "-Wno-unused", "-c")
+
+
+class Tables(unittest.TestCase):
+    def test_the_include_table_is_that_of_the_check(self) -> None:
+        table = (ROOT / "src/README.md").read_text().split("## Who may include whom")[1]
+        shown = {}
+        for folder, allowed in re.findall(r"^\| `([\w/-]+)/` \| (.*)\|$", table, re.MULTILINE):
+            names = {self.row(name) for name in re.findall(r"`([\w/-]+)/`", allowed)}
+            shown[self.row(folder)] = names if "alone" in allowed else names | {check_layers.PUBLIC, "src/base"}
+        for folder, names in shown.items():
+            self.assertEqual(names, check_layers.ALLOWED[folder] - {"src/trace", folder}, folder)
+        there = {folder for folder in check_layers.ALLOWED if (ROOT / folder).is_dir()}
+        self.assertEqual(there - set(shown), set(), "folders that the table does not show")
+
+    @staticmethod
+    def row(name: str) -> str:
+        return name if name in check_layers.ALLOWED else f"src/{name}"
 
 
 class ExamplePrograms(unittest.TestCase):
