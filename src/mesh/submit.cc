@@ -128,6 +128,7 @@ RunState* MeshCore::reserve(const graph::RunDraft& draft, std::int64_t begin_ns)
   Status status;
   draft.used.for_each([&](int rank) {
     if (!status.ok()) return;
+    mutex_.assert_held();  // by the lock above: the analysis does not look into lambdas
     const frame::FrameDraft& lane_draft = draft.lane(rank);
     auto bytes = frame::frame_bytes(lane_draft, draft.layouts.size());
     if (!bytes) {
