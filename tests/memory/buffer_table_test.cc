@@ -5,7 +5,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include <map>
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -73,8 +73,8 @@ TEST(BufferTableTest, NamesThatWereNeverGivenAreStale) {
 
 TEST(BufferTableTest, FullTableSaysSoWithItsNumbers) {
   BufferTable table(3);
-  std::vector<base::TableKey> keys;
-  for (int i = 0; i < 3; ++i) keys.push_back(*table.insert(block_at(0), 10));
+  std::array<base::TableKey, 3> keys;
+  for (base::TableKey& key : keys) key = *table.insert(block_at(0), 10);
   const auto refused = table.insert(block_at(0), 10);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::out_of_memory);

@@ -110,7 +110,8 @@ TEST(StackedDeviceTensorTest, RankWithoutShardIsWrong) {
 
 TEST(StackedDeviceTensorTest, CopiesShareTheirParts) {
   const StackedDeviceTensor tensor = stacked_tensor();
-  const StackedDeviceTensor copy = tensor;
+  StackedDeviceTensor copy;
+  copy = tensor;
   EXPECT_EQ(TensorAccess::data(tensor), TensorAccess::data(copy));
   EXPECT_EQ(TensorAccess::shared_data(tensor).get(), TensorAccess::data(copy));
 }
