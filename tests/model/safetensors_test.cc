@@ -6,43 +6,28 @@
 
 #include <array>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "support/expect_error.h"
 #include "support/safetensors_bytes.h"
+#include "support/temp_folder.h"
 
 namespace rankcast {
 namespace {
 
 using test::expect_error;
+using test::padded;
 
-// A folder that ends with the test.
 class SafetensorsTest : public testing::Test {
  protected:
-  SafetensorsTest() {
-    std::string pattern = testing::TempDir() + "rankcast_safetensors_XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~SafetensorsTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
+  std::string path(const std::string& name) const { return folder_.path(name); }
   std::string written(const std::string& bytes) const {
-    std::ofstream(path("model.safetensors"), std::ios::binary) << bytes;
-    return path("model.safetensors");
+    return folder_.write("model.safetensors", bytes);
   }
 
  private:
-  std::filesystem::path folder_;
+  test::TempFolder folder_;
 };
-
-// The header is padded so that the data begin at a multiple of 8 plus `beyond`.
-std::string padded(std::string header, std::size_t beyond) {
-  while ((8 + header.size()) % 8 != beyond) header += ' ';
-  return header;
-}
 
 constexpr const char* kTwo = R"({"__metadata__":{"format":"pt"},)"
                              R"("weight":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},)"

@@ -16,4 +16,10 @@ inline std::string safetensors_bytes(std::string_view header, std::string_view d
   return bytes.append(header).append(data);
 }
 
+/// The header with blanks behind it, so that the data begin at a multiple of 8 plus `beyond`.
+inline std::string padded(std::string header, std::size_t beyond) {
+  while ((8 + header.size()) % 8 != beyond) header += ' ';
+  return header;
+}
+
 }  // namespace rankcast::test
