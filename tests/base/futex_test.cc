@@ -8,6 +8,8 @@
 #include <new>
 #include <thread>
 
+#include "base/native_atomics.h"
+
 namespace rankcast::base {
 namespace {
 
@@ -31,6 +33,13 @@ TEST(FutexTest, DeadlineEndsTheWait) {
 TEST(FutexTest, WakeWithoutSleepersWakesNobody) {
   const std::atomic<std::uint32_t> word{0};
   EXPECT_EQ(futex_wake(word, kFutexAll), 0);
+}
+
+TEST(FutexTest, NativeAtomicsPassItOn) {
+  NativeAtomics::u32 word{1};
+  EXPECT_EQ(NativeAtomics::wait(word, 0, kFutexAll, Deadline::never()), FutexResult::changed);
+  EXPECT_EQ(NativeAtomics::wait(word, 1, kFutexAll, Deadline::at(0)), FutexResult::timed_out);
+  EXPECT_EQ(NativeAtomics::wake(word, kFutexAll), 0);
 }
 
 // Calls wake until it has woken `count` sleepers.

@@ -1,13 +1,10 @@
 #include "base/keeper_signal.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <thread>
 
-#include "base/fault_point.h"
 #include "base/mutex.h"
 #include "base/timeline.h"
 
@@ -19,37 +16,6 @@ constexpr int kHangLimitMs = 120'000;
 bool readable(int fd, int limit_ms) {
   pollfd waiting{fd, POLLIN, 0};
   return poll(&waiting, 1, limit_ms) == 1;
-}
-
-TEST(EventFdTest, NotificationsAreOneUntilDrained) {
-  const EventFd event = EventFd::create().value();
-  EXPECT_FALSE(readable(event.fd(), 0));
-  EXPECT_FALSE(event.drain());
-  event.notify();
-  event.notify();
-  EXPECT_TRUE(readable(event.fd(), 0));
-  EXPECT_TRUE(event.drain());
-  EXPECT_FALSE(event.drain());
-}
-
-TEST(EventFdTest, IsNotInheritedAndMoves) {
-  EventFd event = EventFd::create().value();
-  EXPECT_NE(fcntl(event.fd(), F_GETFD) & FD_CLOEXEC, 0);
-  const int fd = event.fd();
-  EventFd moved = std::move(event);
-  EXPECT_EQ(moved.fd(), fd);
-  moved = EventFd();
-  EXPECT_EQ(fcntl(fd, F_GETFD), -1);
-  const EventFd adopted = EventFd::adopt(dup(0));
-  EXPECT_GE(adopted.fd(), 0);
-}
-
-TEST(EventFdTest, NoDescriptorLeft) {
-  arm_fault_point("base.eventfd");
-  const auto refused = EventFd::create();
-  EXPECT_EQ(armed_fault_points(), 0);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_NE(refused.error().text.find("open files"), std::string::npos);
 }
 
 TEST(KeeperSignalTest, WritesOnlyWhenWantedOrFlagged) {
