@@ -3,7 +3,7 @@
 Quick: all checks that are cheap, the Python tests, and every GoogleTest case of the release build.
 Thorough: what quick leaves out. Suites named `Thorough...` in the release build and under both
 sanitizers (`ThoroughRelease...` in the release build only), quick suites under the sanitizers, and
-the checks that take minutes.
+the fuzzers, and the checks that take minutes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import time
 
 import check
+import fuzzers
 import gtest_program
 import python_tests
 from results import FAILED, Result, Tally
@@ -52,6 +53,8 @@ class Session:
             for preset in ("asan", "tsan"):
                 if self._build(preset):
                     self._run_programs(preset)
+                    if preset == "asan":
+                        self._run_fuzzers(preset)
         return self._tally.close()
 
     def _run_checks(self) -> None:
@@ -97,6 +100,13 @@ class Session:
                 binary, prefix, wanted, log, self._environment(preset), self._limits)
             if results:
                 self._tally.add(f"{preset}/{name}", results, started)
+
+    def _run_fuzzers(self, preset: str) -> None:
+        for name in fuzzers.names(ROOT):
+            if re.search(self._filter, f"fuzz.{name}"):
+                started = time.monotonic()
+                result = fuzzers.run_fuzzer(ROOT, ROOT / "build" / preset, name, self._environment(preset))
+                self._tally.add(f"fuzz/{name}", [result], started)
 
     def _wants_suite(self, preset: str, program: str, suite: str) -> bool:
         thorough_suite = gtest_program.is_thorough(suite)

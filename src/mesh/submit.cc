@@ -127,6 +127,7 @@ RunState* MeshCore::reserve(const graph::RunDraft& draft, std::int64_t begin_ns)
   base::MutexLock lock(mutex_);
   Status status;
   draft.used.for_each([&](int rank) {
+    mutex_.assert_held();
     if (!status.ok()) return;
     mutex_.assert_held();  // by the lock above: the analysis does not look into lambdas
     const frame::FrameDraft& lane_draft = draft.lane(rank);
