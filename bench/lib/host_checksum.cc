@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
 namespace rankcast::bench {
@@ -10,7 +9,8 @@ namespace rankcast::bench {
 std::int64_t host_checksum(std::span<const std::byte> bytes) noexcept {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   const auto mix = [](std::uint64_t hash, std::uint64_t word) {
-    return std::rotl((hash ^ word) * 0x9E3779B97F4A7C15U, 29);
+    const std::uint64_t x = hash ^ word;
+    return (x ^ (x >> 32)) * 0x9E3779B97F4A7C15U;
   };
   std::array<std::uint64_t, 4> lanes{1, 2, 3, 4};
   std::size_t lane = 0;

@@ -153,7 +153,7 @@ class Reference {
   // Reference::ring.
   alignas(base::kCacheLine) std::atomic<std::uint32_t> ranks_asleep_{0};
   // Written by the host before a ring and by ranks, read by ranks; ordered by the bell and by
-  // itself (label reference-left).
+  // itself (label reference-done).
   alignas(base::kCacheLine) std::atomic<std::uint32_t> left_{0};
   // Written by the last rank of a round, read by the host; ordered by itself (label
   // reference-done).

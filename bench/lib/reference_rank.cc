@@ -92,8 +92,9 @@ void Reference::run_rank(int rank, std::uint32_t first_round, std::latch& ready)
     if (kernel_ != nullptr) {
       lane.status = kernel_->run(&context, preparation.state, &call, &lane.failure);
     }
-    // pairs: reference-left (the last decrement with all others)
-    if (base::fetch_sub_acq_rel(left_, 1) == 1) {  // pairs: reference-left
+    // What each rank has done reaches the host by way of the last one.
+    const std::uint32_t left_before = base::fetch_sub_acq_rel(left_, 1);  // pairs: reference-done
+    if (left_before == 1) {
       // The race is the one that Reference::wait_done names.
       base::store_seq_cst(done_, round);  // pairs: reference-done
       if (base::load_seq_cst(host_asleep_) != 0) base::futex_wake(done_, base::kFutexAll);

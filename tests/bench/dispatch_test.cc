@@ -1,0 +1,159 @@
+#include "bench/lib/dispatch.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+#include "bench/lib/report.h"
+#include "support/expect_error.h"
+
+namespace rankcast::bench {
+namespace {
+
+DispatchOptions small_options() {
+  DispatchOptions options;
+  options.devices = "cpu:0-2";
+  options.rounds = 25;
+  options.tensor_args = 5;
+  return options;
+}
+
+void expect_rounds(const SideResult& side, std::size_t rounds, std::size_t blocks,
+                   std::size_t ranks) {
+  for (const BlockSeries* series :
+       {&side.submit_us, &side.wait_us, &side.total_us, &side.entry_spread_us}) {
+    EXPECT_EQ(series->values.size(), rounds);
+    EXPECT_EQ(series->block_count(), blocks);
+  }
+  ASSERT_EQ(side.entry_us.size(), ranks);
+  for (const std::vector<double>& entries : side.entry_us) EXPECT_EQ(entries.size(), rounds);
+}
+
+TEST(Dispatch, RunsAndVerifiesEveryRoundOfAllSides) {
+  const DispatchResult result = run_dispatch(small_options());
+  EXPECT_EQ(result.verified, true) << wrong_result_text(result);
+  EXPECT_EQ(result.ranks, 3);
+  EXPECT_EQ(result.tensor_args, 5);
+  EXPECT_EQ(result.live_buffers, 15U);
+  EXPECT_GT(result.dispatches, 25U);
+  expect_rounds(result.product, 25, 2, 3);
+  expect_rounds(result.repacked, 25, 2, 3);
+  expect_rounds(result.reused, 25, 2, 3);
+  EXPECT_GT(result.ratio.submit, 0);
+  EXPECT_GT(result.ratio.total, 0);
+  EXPECT_FALSE(result.minimum);
+}
+
+TEST(Dispatch, CountsTheTimedSubmitsAlone) {
+  const DispatchResult result = run_dispatch(small_options());
+  EXPECT_EQ(result.counters.submits, 25U);
+  EXPECT_EQ(result.counters.descriptors_built, 25U * 15);
+  EXPECT_EQ(result.counters.allocations, 0U) << "a submit allocates once it is warm";
+  EXPECT_GT(result.counters.bytes_written, 0U);
+}
+
+TEST(Dispatch, LiveBuffersDoNotChangeWhatASubmitLooksAt) {
+  DispatchOptions options = small_options();
+  options.live_buffers = 5001;
+  const DispatchResult result = run_dispatch(options);
+  EXPECT_EQ(result.verified, true) << wrong_result_text(result);
+  EXPECT_EQ(result.live_buffers, 5001U);
+  ASSERT_TRUE(result.minimum);
+  EXPECT_EQ(result.minimum->live_buffers, 15U);
+  EXPECT_EQ(result.minimum->counters.table_visits, result.counters.table_visits);
+  EXPECT_GT(result.minimum->submit_ratio, 0);
+  expect_rounds(result.minimum->product, 25, 2, 3);
+}
+
+TEST(Dispatch, NullDevicesLeaveNothingToVerify) {
+  DispatchOptions options = small_options();
+  options.devices = "null:0-2";
+  const DispatchResult result = run_dispatch(options);
+  EXPECT_FALSE(result.verified.has_value());
+  EXPECT_FALSE(result.reference_runs_kernel);
+  expect_rounds(result.product, 25, 2, 3);
+}
+
+// Sums as rankcast.sum does, but adds one to element 3 on rank 1 in every tenth call.
+KernelOverride wrong_sum(std::atomic<int>& calls) {
+  return {"test.wrong_sum", [&calls](const KernelCall& call) {
+            float* out = static_cast<float*>(call.tensors.back().data);
+            std::fill(out, out + 16, 0.0F);
+            for (const DLTensor& in : call.tensors.first(call.tensors.size() - 1)) {
+              for (int i = 0; i < 16; ++i) out[i] += static_cast<const float*>(in.data)[i];
+            }
+            if (call.context.rank == 1 && calls.fetch_add(1) % 10 == 9) out[3] += 1;
+          }};
+}
+
+TEST(Dispatch, AWrongResultIsCaughtInTheRoundInWhichItCame) {
+  std::atomic<int> calls{0};
+  DispatchOptions options = small_options();
+  options.kernel = wrong_sum(calls);
+  const DispatchResult result = run_dispatch(options);
+  EXPECT_EQ(result.verified, false);
+  ASSERT_TRUE(result.wrong);
+  EXPECT_EQ(result.wrong->side, "mesh");
+  EXPECT_EQ(result.wrong->round, 10U);
+  EXPECT_EQ(result.wrong->mismatch.rank, 1);
+  EXPECT_EQ(result.wrong->mismatch.element, 3);
+  EXPECT_EQ(std::stoi(result.wrong->mismatch.found),
+            std::stoi(result.wrong->mismatch.expected) + 1);
+  EXPECT_EQ(result.wrong_rounds, static_cast<std::uint64_t>(calls.load() / 10));
+}
+
+TEST(Dispatch, AKernelThatFailsEndsTheRun) {
+  DispatchOptions options = small_options();
+  options.kernel = KernelOverride{
+      "test.fails", [](const KernelCall&) { throw std::runtime_error("no luck today"); }};
+  test::expect_error(ErrorCode::task_failed, {"no luck today"}, [&] { run_dispatch(options); });
+}
+
+TEST(Dispatch, ProgressIsToldAndWhatItThrowsEndsTheRun) {
+  double last = -1;
+  int calls = 0;
+  run_dispatch(small_options(), [&](double done) {
+    EXPECT_GE(done, last);
+    EXPECT_LE(done, 1);
+    last = done;
+    ++calls;
+  });
+  EXPECT_GT(last, 0.9);
+  EXPECT_GT(calls, 75);
+  EXPECT_THROW(run_dispatch(small_options(), [](double) { throw std::domain_error("stop"); }),
+               std::domain_error);
+}
+
+TEST(Dispatch, BadOptionsAreNamedWithWhatIsAccepted) {
+  const auto refused = [](std::initializer_list<std::string> words, auto change) {
+    DispatchOptions options = small_options();
+    change(options);
+    test::expect_error(ErrorCode::invalid_argument, words, [&] { run_dispatch(options); });
+  };
+  refused({"--rounds", "0"}, [](DispatchOptions& o) { o.rounds = 0; });
+  refused({"--rounds", "-3"}, [](DispatchOptions& o) { o.rounds = -3; });
+  refused({"--tensor-args", "1", "2"}, [](DispatchOptions& o) { o.tensor_args = 1; });
+  refused({"--gap-us", "-1"}, [](DispatchOptions& o) { o.gap_us = -1; });
+  refused({"--mode", "bound", "orchestrated"}, [](DispatchOptions& o) { o.mode = "bound"; });
+  refused({"--live-buffers", "14", "15"}, [](DispatchOptions& o) { o.live_buffers = 14; });
+  refused({"--safetensors"}, [](DispatchOptions& o) {
+    o.safetensors = "model.safetensors";
+    o.live_buffers = 100;
+  });
+  refused({"tpu"}, [](DispatchOptions& o) { o.devices = "tpu:0"; });
+  refused({"pigeon", "thread"}, [](DispatchOptions& o) { o.link = "pigeon"; });
+  refused({"missing.safetensors"},
+          [](DispatchOptions& o) { o.safetensors = "missing.safetensors"; });
+}
+
+TEST(Dispatch, ARoundThatDoesNotEndIsATimeout) {
+  DispatchOptions options = small_options();
+  options.devices = "null:0?delay_us=300000";
+  options.limit = std::chrono::milliseconds(1);
+  test::expect_error(ErrorCode::deadline_exceeded, {"0.001 s"}, [&] { run_dispatch(options); });
+}
+
+}  // namespace
+}  // namespace rankcast::bench

@@ -1,0 +1,247 @@
+"""The command `rankcast` as a user starts it: what it prints where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+import struct
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("RANKCAST_TEST_BUILD", ROOT / "build/release"))
+COMMAND = BUILD / "bin/rankcast"
+HANG_LIMIT_S = 240
+SMALL = ("--devices", "cpu:0-1", "--rounds", "5", "--tensor-args", "4")
+
+
+def run(*arguments: str, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, *arguments], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=HANG_LIMIT_S)
+
+
+def dispatch(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return run("bench", "dispatch", *arguments)
+
+
+class CommandCase(unittest.TestCase):
+    def expect_error(self, status: int, words: tuple[str, ...], ended: subprocess.CompletedProcess[str]) -> None:
+        self.assertEqual(ended.returncode, status, ended.stderr)
+        self.assertEqual(ended.stdout, "")
+        self.assertRegex(ended.stderr, r"\Arankcast: [^\n]+\n\Z")
+        for word in words:
+            self.assertIn(word, ended.stderr)
+
+
+class TestUsage(CommandCase):
+    def test_version(self) -> None:
+        ended = run("--version")
+        self.assertEqual(ended.returncode, 0)
+        self.assertRegex(ended.stdout, r"\Arankcast \d+\.\d+\.\d+\n\Z")
+
+    def test_help_of_every_command(self) -> None:
+        for words in ([], ["info"], ["bench"], ["bench", "dispatch"]):
+            ended = run(*words, "--help")
+            self.assertEqual(ended.returncode, 0)
+            self.assertIn("Usage", ended.stdout)
+            self.assertEqual(ended.stderr, "")
+
+    def test_wrong_words_are_usage_errors(self) -> None:
+        for words, said in (
+            ([], "info or bench"),
+            (["bench"], "dispatch"),
+            (["doctor"], "doctor"),
+            (["bench", "replay"], "replay"),
+            (["bench", "dispatch", "--no-such-option"], "--no-such-option"),
+            (["bench", "dispatch", "--rounds"], "--rounds"),
+            (["bench", "dispatch", "--rounds", "many"], "many"),
+            (["bench", "dispatch", "--rounds", "1e3"], "1e3"),
+            (["bench", "dispatch", "--rounds", "99999999999999999999"], "--rounds"),
+        ):
+            with self.subTest(words=words):
+                self.expect_error(2, (said,), run(*words))
+
+    def test_bad_values_say_what_is_accepted(self) -> None:
+        for words, said in (
+            (["--rounds", "0"], ("--rounds", "1")),
+            (["--rounds", "-5"], ("--rounds", "-5")),
+            (["--tensor-args", "1"], ("--tensor-args", "2")),
+            (["--gap-us", "-1"], ("--gap-us", "-1")),
+            (["--mode", "bound"], ("bound", "orchestrated")),
+            (["--link", "pigeon"], ("pigeon", "thread")),
+            (["--devices", "tpu:0"], ("tpu", "cpu", "null")),
+            (["--devices", "cpu:0,cpu:0"], ("cpu:0",)),
+            (["--devices", ""], ("device",)),
+            (["--live-buffers", "-1"], ("--live-buffers", "-1")),
+            (["--live-buffers", "7", *SMALL], ("--live-buffers", "8")),
+            (["--timeout-s", "0"], ("--timeout-s",)),
+            (["--timeout-s", "nan"], ("--timeout-s",)),
+            (["--safetensors", ""], ("--safetensors",)),
+            (["--json", ""], ("--json",)),
+            (["--safetensors", "missing.safetensors"], ("missing.safetensors",)),
+            (["--safetensors", "x", "--tensor-args", "3"], ("--tensor-args",)),
+            (["--safetensors", "x", "--live-buffers", "3"], ("--live-buffers",)),
+        ):
+            with self.subTest(words=words):
+                self.expect_error(2, said, dispatch(*words))
+
+
+class TestDispatch(CommandCase):
+    def test_the_table_goes_to_stdout(self) -> None:
+        ended = dispatch(*SMALL)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(ended.stderr, "")
+        self.assertIn("2 ranks x 4 tensors", ended.stdout)
+        self.assertIn("every result verified", ended.stdout)
+        self.assertIn("rankcast bench dispatch " + " ".join(SMALL), ended.stdout)
+
+    def test_json_on_stdout_is_all_that_is_there(self) -> None:
+        ended = dispatch(*SMALL, "--json", "-")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        report = json.loads(ended.stdout)
+        self.assertEqual(report["schema"], "rankcast.bench.dispatch/1")
+        self.assertEqual((report["ranks"], report["tensor_args"], report["rounds"]), (2, 4, 5))
+        self.assertIs(report["verified"], True)
+        self.assertEqual(report["counters"]["allocations"], 0)
+        self.assertIn("every result verified", ended.stderr)
+
+    def test_json_into_a_file_leaves_the_table_on_stdout(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "report.json"
+            ended = dispatch(*SMALL, "--json", str(path))
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertIn("every result verified", ended.stdout)
+            self.assertIs(json.loads(path.read_text())["verified"], True)
+            self.assertEqual(os.listdir(folder), ["report.json"])
+
+    def test_a_path_that_cannot_be_written_is_refused_before_anything_runs(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            missing = str(pathlib.Path(folder) / "no" / "report.json")
+            self.expect_error(2, (missing,), dispatch("--rounds", "10000000", "--json", missing))
+            self.expect_error(2, (folder,), dispatch("--rounds", "10000000", "--json", folder))
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_a_failed_run_leaves_no_report(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(pathlib.Path(folder) / "report.json")
+            self.expect_error(2, ("tpu",), dispatch("--devices", "tpu:0", "--json", path))
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_live_buffers_change_no_counter(self) -> None:
+        ended = dispatch(*SMALL, "--live-buffers", "2000", "--json", "-")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        report = json.loads(ended.stdout)
+        self.assertEqual(report["live_buffers"]["count"], 2000)
+        self.assertEqual(report["live_buffers"]["minimum"]["count"], 8)
+        self.assertEqual(report["counters"]["table_visits"],
+                         report["live_buffers"]["minimum"]["counters"]["table_visits"])
+        self.assertGreater(report["ratio"]["live_buffers_submit"], 0)
+
+    def test_null_devices_are_not_verified(self) -> None:
+        ended = dispatch("--devices", "null:0-1", "--rounds", "5", "--tensor-args", "4", "--json", "-")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIsNone(json.loads(ended.stdout)["verified"])
+
+    def test_a_gap_before_each_round(self) -> None:
+        ended = dispatch(*SMALL, "--gap-us", "1000", "--json", "-")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIs(json.loads(ended.stdout)["verified"], True)
+
+    def test_a_round_that_does_not_end_is_exit_code_4(self) -> None:
+        ended = dispatch("--devices", "null:0?delay_us=300000", "--rounds", "1", "--tensor-args", "2",
+                         "--timeout-s", "0.001")
+        self.expect_error(4, ("0.001 s",), ended)
+
+    def test_an_interrupt_ends_it_and_leaves_no_report(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "report.json"
+            running = subprocess.Popen(
+                [COMMAND, "bench", "dispatch", "--devices", "cpu:0", "--tensor-args", "2", "--rounds", "10000000",
+                 "--json", path],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                # The report's temporary file appears after everything typed was found good.
+                while not os.listdir(folder):
+                    self.assertIsNone(running.poll())
+                running.send_signal(signal.SIGINT)
+                out, error = running.communicate(timeout=HANG_LIMIT_S)
+            finally:
+                running.kill()
+            self.assertIn(running.returncode, (130, -signal.SIGINT))
+            self.assertEqual(out, "")
+            if running.returncode == 130:
+                self.assertEqual(error, "rankcast: interrupted\n")
+                self.assertEqual(os.listdir(folder), [])
+
+
+def safetensors(header: bytes, data: bytes) -> bytes:
+    return struct.pack("<Q", len(header)) + header + data
+
+
+class TestSafetensors(CommandCase):
+    def setUp(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, content: bytes) -> str:
+        path = pathlib.Path(self.folder.name) / "model.safetensors"
+        path.write_bytes(content)
+        return str(path)
+
+    def test_tensors_of_a_file_are_the_arguments(self) -> None:
+        header = json.dumps({
+            "embedding": {"dtype": "F32", "shape": [30, 7], "data_offsets": [0, 840]},
+            "step": {"dtype": "I64", "shape": [], "data_offsets": [840, 848]},
+            "odd": {"dtype": "U8", "shape": [3], "data_offsets": [848, 851]},
+            "unaligned": {"dtype": "F16", "shape": [2, 2], "data_offsets": [851, 859]},
+        }).encode()
+        path = self.write(safetensors(header, bytes(i * 7 % 251 for i in range(859))))
+        ended = dispatch("--devices", "cpu:0-2", "--rounds", "4", "--safetensors", path, "--json", "-")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        report = json.loads(ended.stdout)
+        self.assertIs(report["verified"], True)
+        self.assertEqual((report["ranks"], report["tensor_args"]), (3, 6))
+
+    def test_malformed_files_are_named(self) -> None:
+        for content in (b"", b"short", struct.pack("<Q", 1 << 60), safetensors(b"[]", b""),
+                        safetensors(b"{}", b""), safetensors(b"{not json", b""),
+                        safetensors(b'{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,8]}}', bytes(8))):
+            with self.subTest(content=content):
+                self.expect_error(2, ("model.safetensors",), dispatch("--safetensors", self.write(content)))
+
+
+class TestInfo(CommandCase):
+    def test_names_versions_devices_links_and_limits(self) -> None:
+        ended = run("info")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        for pattern in (r"rankcast \d+\.\d+\.\d+", r"cpu +available", r"null +available", r"thread +available",
+                        r"max_in_flight +8", r"kernel ABI version +1"):
+            self.assertRegex(ended.stdout, pattern)
+
+    def test_describes_the_ranks_of_devices(self) -> None:
+        ended = run("info", "--devices", "cpu:0-1,null:0", "--json")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        facts = json.loads(ended.stdout)
+        self.assertEqual([rank["device"] for rank in facts["ranks"]], ["cpu:0", "cpu:1", "null:0"])
+        self.assertIn("rankcast.sum", facts["kernels"])
+        self.assertEqual(facts["schema"], "rankcast.info/1")
+
+    def test_devices_nobody_has_are_usage_errors(self) -> None:
+        self.expect_error(2, ("tpu",), run("info", "--devices", "tpu:0"))
+
+    def test_json_into_a_file(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "info.json"
+            ended = run("info", "--json", str(path))
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertTrue(re.search("available", ended.stdout))
+            self.assertTrue(all(kind["available"] for kind in json.loads(path.read_text())["devices"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,18 @@
+// `rankcast info`.
+#pragma once
+
+#include <string>
+
+namespace rankcast::tools {
+
+struct Info {
+  std::string devices;  ///< Opened and described; empty: none.
+  std::string link = "thread";
+  std::string json;  ///< A path, "-" for standard output, empty for none.
+};
+
+/// Prints what this installation is and what it can use. Returns the exit code; throws what opening
+/// the devices throws.
+int run_info(const Info& command);
+
+}  // namespace rankcast::tools
