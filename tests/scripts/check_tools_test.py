@@ -51,6 +51,18 @@ class CheckHeadersTest(PlantedTreeTest):
         text = "#pragma once\nstd::vector<int> a();\n"
         self.assert_found(check_headers.report(self.plant({"src/base/a.h": text})), "src/base/a.h")
 
+    def test_header_that_its_source_proves(self):
+        self.plant({"src/base/a.h": "#pragma once\nstd::vector<int> a();\n",
+                    "src/base/a.cc": '// The build finds it.\n#include "base/a.h"\n\n#include <vector>\n'})
+        report = check_headers.report(self.root)
+        self.assert_clean(report)
+        self.assertEqual(report.note, "1 headers, 1 by the sources that include them first")
+
+    def test_header_that_its_source_does_not_include_first(self):
+        self.plant({"src/base/a.h": "#pragma once\nstd::vector<int> a();\n",
+                    "src/base/a.cc": '#include <vector>\n\n#include "base/a.h"\n'})
+        self.assert_found(check_headers.report(self.root), "src/base/a.h")
+
     def test_c_header_that_c_does_not_know(self):
         text = ('#pragma once\n#ifdef __cplusplus\nextern "C" {\n#endif\nusing A = int;\n'
                 "#ifdef __cplusplus\n}\n#endif\n")
