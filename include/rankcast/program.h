@@ -25,11 +25,9 @@ class Scalar {
  public:
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  Scalar(T value) noexcept
-      : value_(static_cast<std::int64_t>(value)) {}
+  Scalar(T value) noexcept : value_(static_cast<std::int64_t>(value)) {}
   template <std::floating_point T>
-  Scalar(T value) noexcept
-      : value_(static_cast<double>(value)) {}
+  Scalar(T value) noexcept : value_(static_cast<double>(value)) {}
 
   bool is_integer() const noexcept { return std::holds_alternative<std::int64_t>(value_); }
   /// The value, converted when it is of the other kind.
@@ -51,8 +49,7 @@ class Scalar {
 class RANKCAST_API Argument {
  public:
   Argument(const DeviceTensor& tensor) : value_(tensor) {}
-  Argument(const StackedDeviceTensor& tensor)
-      : value_(tensor) {}
+  Argument(const StackedDeviceTensor& tensor) : value_(tensor) {}
   template <class T>
     requires((std::integral<T> && !std::same_as<T, bool>) || std::floating_point<T> ||
              std::same_as<T, Scalar>)
@@ -77,21 +74,24 @@ enum class ArgumentKind : std::uint8_t { device, stacked, scalar };
 struct ArgumentEntry {
   const Shard* shards = nullptr;                // stacked: one a shard; device: one
   const std::int32_t* shard_of_rank = nullptr;  // stacked only
+  const Shard* whole = nullptr;                 // what the argument itself stands for: device only
   std::uint32_t shard_count = 0;
-  std::uint32_t rank_count = 0;  // length of shard_of_rank
+  std::uint16_t rank_count = 0;  // length of shard_of_rank
+  ArgumentKind kind = ArgumentKind::scalar;
   std::uint64_t offset_bytes = 0;
-  const Layout* layout = nullptr;
   std::uint32_t layout_index = 0;  // in the layouts of this run's frames
   std::uint32_t layout_id = 0;     // among the layouts that the submitting context remembers
-  ArgumentKind kind = ArgumentKind::scalar;
-  const Scalar* scalar = nullptr;
+  const Layout* layout = nullptr;
+  const Scalar* scalar = nullptr;  // scalar only
 };
+static_assert(sizeof(ArgumentEntry) == 64);
 
 /// One argument of a task as `TaskArgs` keeps it: a reference (entry and shard) or, with no entry,
-/// the index of a tensor that the program itself holds.
+/// the number of a tensor that the program itself holds.
 struct TaskArgument {
   const ArgumentEntry* entry;
-  std::int32_t shard;
+  const Shard* shard;  // null: the whole of a stack
+  std::uint32_t tensor;
   Tag tag;
 };
 
@@ -104,16 +104,16 @@ class OrchestratorImpl;
 /// orchestration function runs.
 class RANKCAST_API ArgumentRef {
  public:
-  explicit ArgumentRef(const detail::ArgumentEntry* entry, std::int32_t shard = kWhole) noexcept
-      : entry_(entry), shard_(shard) {}
+  explicit ArgumentRef(const detail::ArgumentEntry* entry) noexcept
+      : entry_(entry), shard_(entry->whole) {}
 
   /// The shard of a stacked argument that lives on `rank`. Throws `Error(wrong_rank)` when there is
   /// none and `Error(invalid_argument)` when the argument is not stacked.
   ArgumentRef shard_on(int rank) const {
-    if (static_cast<std::uint32_t>(rank) < entry_->rank_count) [[likely]] {
+    if (static_cast<std::uint32_t>(rank) < entry_->rank_count && shard_ == nullptr) [[likely]] {
       const std::int32_t shard = entry_->shard_of_rank[rank];
-      if (shard >= 0 && shard_ == kWhole) [[likely]] {
-        return ArgumentRef(entry_, shard);
+      if (shard >= 0) [[likely]] {
+        return {entry_, entry_->shards + shard};
       }
     }
     fail_shard_on(rank);
@@ -138,12 +138,16 @@ class RANKCAST_API ArgumentRef {
 
  private:
   friend class TaskArgs;
-  static constexpr std::int32_t kWhole = -1;
+  ArgumentRef(const detail::ArgumentEntry* entry, const detail::Shard* shard) noexcept
+      : entry_(entry), shard_(shard) {}
 
   [[noreturn]] void fail_shard_on(int rank) const;
+  bool is_whole_stack() const noexcept {
+    return entry_->kind == detail::ArgumentKind::stacked && shard_ == nullptr;
+  }
 
-  const detail::ArgumentEntry* entry_;
-  std::int32_t shard_;
+  const detail::ArgumentEntry* entry_;  // borrowed from the submit, which outlives the function
+  const detail::Shard* shard_;          // likewise; null for a whole stack and for a scalar
 };
 
 /// The arguments of the submit at hand, in the order in which they were given.
@@ -196,24 +200,25 @@ class RANKCAST_API TaskArgs {
   /// A scalar of the kernel.
   TaskArgs& scalar(Scalar value);
 
-  std::size_t tensor_count() const noexcept { return size_; }
+  std::size_t tensor_count() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
 
  private:
   friend class detail::OrchestratorImpl;
 
   TaskArgs& add(const ArgumentRef& argument, Tag tag) {
-    if (size_ == capacity_) [[unlikely]] {
+    if (end_ == limit_) [[unlikely]] {
       grow();
     }
-    arguments_[size_++] = {argument.entry_, argument.shard_, tag};
+    *end_++ = {argument.entry_, argument.shard_, 0, tag};
     return *this;
   }
   TaskArgs& add(const DeviceTensor& tensor, Tag tag);
   void grow();
 
-  detail::TaskArgument* arguments_ = nullptr;  // in storage_
-  std::size_t size_ = 0;
-  std::size_t capacity_ = 0;
+  // In storage_.
+  detail::TaskArgument* begin_ = nullptr;
+  detail::TaskArgument* end_ = nullptr;
+  detail::TaskArgument* limit_ = nullptr;
   std::unique_ptr<detail::TaskArgsStorage> storage_;
 };
 

@@ -42,14 +42,21 @@ namespace detail {
 /// dtype, shape and strides of a tensor, as they cross a link. Plain data; unused extents and
 /// strides are 0.
 struct Layout {
-  std::array<std::int64_t, kMaxDims> shape{};
-  std::array<std::int64_t, kMaxDims> strides{};  // in elements, positive
-  std::uint64_t extent_bytes = 0;                // from the first byte to the byte after the last
   DType dtype = DType::f32;
   std::uint8_t dims = 0;
   std::array<std::uint8_t, 6> reserved{};
+  std::uint64_t extent_bytes = 0;  // from the first byte to the byte after the last
+  std::array<std::int64_t, kMaxDims> shape{};
+  std::array<std::int64_t, kMaxDims> strides{};  // in elements, positive
 
-  friend bool operator==(const Layout&, const Layout&) = default;
+  /// Unused extents and strides are 0 on both sides, so only those in use are compared.
+  friend bool operator==(const Layout& a, const Layout& b) noexcept {
+    if (a.dtype != b.dtype || a.dims != b.dims || a.extent_bytes != b.extent_bytes) return false;
+    for (std::size_t i = 0; i < a.dims; ++i) {
+      if (a.shape[i] != b.shape[i] || a.strides[i] != b.strides[i]) return false;
+    }
+    return true;
+  }
 };
 static_assert(sizeof(Layout) == 144);
 

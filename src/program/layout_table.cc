@@ -13,18 +13,6 @@ bool LayoutTable::begin_run() {
   return true;
 }
 
-LayoutTable::Numbers LayoutTable::intern(const frame::LayoutRecord& layout,
-                                         base::Scratch<frame::LayoutRecord>& layouts) {
-  if (last_ >= entries_.size() || entries_[last_].layout != layout) last_ = find_or_add(layout);
-  Entry& entry = entries_[last_];
-  if (entry.run != run_) {
-    entry.run = run_;
-    entry.index = static_cast<std::uint32_t>(layouts.size());
-    layouts.push(layout);
-  }
-  return {last_, entry.index};
-}
-
 std::uint32_t LayoutTable::find_or_add(const frame::LayoutRecord& layout) {
   const std::uint64_t hash = tensor::layout_hash(layout);
   const auto [first, last] = by_hash_.equal_range(hash);

@@ -25,8 +25,18 @@ class LayoutTable {
   /// True if the table was emptied: ids of earlier runs mean nothing any more.
   bool begin_run();
 
-  /// Numbers of `layout`; puts it into the run's `layouts` when it is new there.
-  Numbers intern(const frame::LayoutRecord& layout, base::Scratch<frame::LayoutRecord>& layouts);
+  /// Numbers of `layout`; puts it into the run's `layouts` when it is new there. Cheapest for the
+  /// layout asked for last.
+  Numbers intern(const frame::LayoutRecord& layout, base::Scratch<frame::LayoutRecord>& layouts) {
+    if (last_ >= entries_.size() || entries_[last_].layout != layout) last_ = find_or_add(layout);
+    Entry& entry = entries_[last_];
+    if (entry.run != run_) {
+      entry.run = run_;
+      entry.index = static_cast<std::uint32_t>(layouts.size());
+      layouts.push(layout);
+    }
+    return {last_, entry.index};
+  }
 
   const frame::LayoutRecord& at(std::uint32_t id) const noexcept { return entries_[id].layout; }
 

@@ -15,6 +15,20 @@ using base::Status;
 using frame::ArgumentRecord;
 using frame::TaskRecord;
 
+namespace {
+
+constexpr const char kOfAnotherSubmit[] =
+    "it refers to the arguments of another submit; build TaskArgs inside the orchestration "
+    "function";
+
+bool is_shard_of(const ArgumentEntry& entry, const Shard* shard) noexcept {
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(shard) - reinterpret_cast<std::uintptr_t>(entry.shards);
+  return offset < entry.shard_count * sizeof(Shard);
+}
+
+}  // namespace
+
 OrchestratorImpl::OrchestratorImpl(const program::MeshView& mesh)
     : mesh_(mesh), draft_(mesh.world_size) {}
 
@@ -31,30 +45,31 @@ void OrchestratorImpl::run(const Program& program, std::span<const Argument> arg
 
 void OrchestratorImpl::take_arguments(std::span<const Argument> arguments) {
   entries_.clear();
-  ArgumentEntry* entry = entries_.extend(arguments.size());
-  for (std::size_t i = 0; i < arguments.size(); ++i, ++entry) {
-    *entry = ArgumentEntry{};
+  ArgumentEntry* const entries = entries_.extend(arguments.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    ArgumentEntry entry;
     const auto& value = arguments[i].value();
     std::uint64_t mesh = 0;
     if (const auto* stacked = std::get_if<StackedDeviceTensor>(&value)) {
-      if (const StackedData* data = TensorAccess::data(*stacked)) {
+      if (const StackedData* data = TensorAccess::data(*stacked)) [[likely]] {
         mesh = data->mesh;
-        entry->shards = data->shards.data();
-        entry->shard_of_rank = data->shard_of_rank.data();
-        entry->shard_count = static_cast<std::uint32_t>(data->shards.size());
-        entry->rank_count = static_cast<std::uint32_t>(data->shard_of_rank.size());
-        entry->layout = &data->layout;
+        entry.shards = data->shards.data();
+        entry.shard_of_rank = data->shard_of_rank.data();
+        entry.shard_count = static_cast<std::uint32_t>(data->shards.size());
+        entry.rank_count = static_cast<std::uint16_t>(data->shard_of_rank.size());
+        entry.layout = &data->layout;
       }
-      entry->kind = ArgumentKind::stacked;
+      entry.kind = ArgumentKind::stacked;
     } else if (const auto* tensor = std::get_if<DeviceTensor>(&value)) {
       mesh = TensorAccess::mesh(*tensor);
-      entry->shards = &TensorAccess::shard(*tensor);
-      entry->shard_count = 1;
-      entry->offset_bytes = TensorAccess::offset_bytes(*tensor);
-      entry->layout = &TensorAccess::layout(*tensor);
-      entry->kind = ArgumentKind::device;
+      entry.shards = entry.whole = &TensorAccess::shard(*tensor);
+      entry.shard_count = 1;
+      entry.offset_bytes = TensorAccess::offset_bytes(*tensor);
+      entry.layout = &TensorAccess::layout(*tensor);
+      entry.kind = ArgumentKind::device;
     } else {
-      entry->scalar = std::get_if<Scalar>(&value);
+      entry.scalar = std::get_if<Scalar>(&value);
+      entries[i] = entry;
       continue;
     }
     if (mesh != mesh_.incarnation) [[unlikely]] {
@@ -71,9 +86,10 @@ void OrchestratorImpl::take_arguments(std::span<const Argument> arguments) {
                     i, mesh, mesh_.incarnation)
                     .with_argument(static_cast<int>(i)));
     }
-    const auto numbers = layouts_.intern(*entry->layout, draft_.layouts);
-    entry->layout_id = numbers.id;
-    entry->layout_index = numbers.index;
+    const auto numbers = layouts_.intern(*entry.layout, draft_.layouts);
+    entry.layout_id = numbers.id;
+    entry.layout_index = numbers.index;
+    entries[i] = entry;
   }
 }
 
@@ -124,43 +140,42 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
                                      const TaskArgs& arguments) {
   frame::FrameDraft& lane = draft_.lane(rank);
   const memory::BufferTable& table = *mesh_.tables[static_cast<std::size_t>(rank)];
-  const std::size_t count = arguments.size_;
+  const std::size_t count = arguments.tensor_count();
   const auto first = static_cast<std::uint32_t>(lane.arguments.size());
   ArgumentRecord* records = lane.arguments.extend(count);
   signature_.clear();
   std::uint32_t* signature = signature_.extend(count);
   table_visits_ += count;
 
-  const TaskArgument* const task_arguments = arguments.arguments_;
+  const TaskArgument* const task_arguments = arguments.begin_;
   const ArgumentEntry* const entries = entries_.data();
   const std::size_t entry_count = entries_.size();
   for (std::size_t i = 0; i < count; ++i) {
     const TaskArgument& argument = task_arguments[i];
     const auto index = static_cast<std::size_t>(argument.entry - entries);
-    if (argument.entry != nullptr && index < entry_count) [[likely]] {
+    if (index < entry_count) [[likely]] {
       const ArgumentEntry& entry = *argument.entry;
-      const auto shard_index = static_cast<std::uint32_t>(
-          argument.shard < 0 && entry.kind == ArgumentKind::device ? 0 : argument.shard);
-      if (shard_index < entry.shard_count) [[likely]] {
-        const Shard& shard = entry.shards[shard_index];
-        if (shard.rank == rank && table.live({shard.slot, shard.generation})) [[likely]] {
-          records[i] = {.offset = entry.offset_bytes,
-                        .slot = shard.slot,
-                        .generation = shard.generation,
-                        .layout = entry.layout_index,
-                        .argument = static_cast<std::uint32_t>(index),
-                        .lane = static_cast<std::uint32_t>(rank),
-                        .tag = argument.tag,
-                        .place = frame::Place::buffer,
-                        .reserved = 0};
-          signature[i] = entry.layout_id << 3 | static_cast<std::uint32_t>(argument.tag);
-          continue;
-        }
+      const Shard* const shard = argument.shard;
+      // A reference that outlived its submit may point anywhere: nothing is read through it before.
+      if (is_shard_of(entry, shard) && shard->rank == rank &&
+          table.live({shard->slot, shard->generation})) [[likely]] {
+        ArgumentRecord& record = records[i];
+        record.offset = entry.offset_bytes;
+        record.slot = shard->slot;
+        record.generation = shard->generation;
+        record.layout = entry.layout_index;
+        record.argument = static_cast<std::uint32_t>(index);
+        record.lane = static_cast<std::uint32_t>(rank);
+        record.tag = argument.tag;
+        record.place = frame::Place::buffer;
+        record.reserved = 0;
+        signature[i] = entry.layout_id << 3 | static_cast<std::uint32_t>(argument.tag);
+        continue;
       }
     }
     Status status = encode_argument(argument, arguments, table, rank, &records[i], &signature[i]);
     if (!status.ok()) {
-      const bool of_submit = argument.entry != nullptr && index < entry_count;
+      const bool of_submit = index < entry_count;
       status.text =
           fmt::format("{}: {}",
                       place_of(i, draft_.task_count, kernel.name, rank,
@@ -194,26 +209,25 @@ Status OrchestratorImpl::encode_argument(const TaskArgument& argument, const Tas
   program::LayoutTable::Numbers numbers;
   std::uint64_t offset = 0;
   if (argument.entry == nullptr) {
-    const DeviceTensor& tensor =
-        arguments.storage_->tensors[static_cast<std::size_t>(argument.shard)];
+    const DeviceTensor& tensor = arguments.storage_->tensors[argument.tensor];
     mesh = TensorAccess::mesh(tensor);
     shard = TensorAccess::shard(tensor);
     offset = TensorAccess::offset_bytes(tensor);
     if (mesh == mesh_.incarnation)
       numbers = layouts_.intern(TensorAccess::layout(tensor), draft_.layouts);
   } else if (argument.entry < entries_.begin() || argument.entry >= entries_.end()) {
-    return failure(ErrorCode::invalid_argument,
-                   "it refers to the arguments of another submit; build TaskArgs inside the "
-                   "orchestration function");
+    return failure(ErrorCode::invalid_argument, kOfAnotherSubmit);
   } else if (argument.entry->kind == ArgumentKind::scalar) {
     return failure(ErrorCode::invalid_argument,
                    "a scalar stands where a tensor is wanted; pass it by TaskArgs::scalar");
-  } else if (argument.entry->kind == ArgumentKind::stacked && argument.shard < 0) {
+  } else if (argument.shard == nullptr) {
     return failure(ErrorCode::invalid_argument,
                    "a whole stack of {} shards; say which shard by shard_on(rank) or an index",
                    argument.entry->shard_count);
+  } else if (!is_shard_of(*argument.entry, argument.shard)) {
+    return failure(ErrorCode::invalid_argument, kOfAnotherSubmit);
   } else {
-    shard = argument.entry->shards[argument.shard < 0 ? 0 : argument.shard];
+    shard = *argument.shard;
   }
   if (mesh == 0)
     return failure(ErrorCode::invalid_argument, "an empty tensor; pass one that a mesh gave");

@@ -40,7 +40,7 @@ void Arguments::fail_index(std::size_t index) const {
 }
 
 void ArgumentRef::fail_shard_on(int rank) const {
-  if (entry_->kind != ArgumentKind::stacked || shard_ != kWhole) {
+  if (!is_whole_stack()) {
     throw_error(failure(ErrorCode::invalid_argument,
                         "shard_on({}) wants a whole stacked tensor, but the argument is {}", rank,
                         entry_->kind == ArgumentKind::scalar   ? "a scalar"
@@ -55,24 +55,22 @@ void ArgumentRef::fail_shard_on(int rank) const {
 }
 
 ArgumentRef ArgumentRef::operator[](int shard) const {
-  if (entry_->kind != ArgumentKind::stacked || shard_ != kWhole || shard < 0 ||
-      shard >= shard_count()) {
+  if (!is_whole_stack() || shard < 0 || shard >= shard_count()) {
     throw_error(failure(ErrorCode::invalid_argument,
                         "shard {} is asked for, but the argument has {}", shard,
-                        entry_->kind == ArgumentKind::stacked && shard_ == kWhole
-                            ? fmt::format("shards 0 to {}", shard_count() - 1)
-                            : std::string("none to choose from")));
+                        is_whole_stack() ? fmt::format("shards 0 to {}", shard_count() - 1)
+                                         : std::string("none to choose from")));
   }
-  return ArgumentRef(entry_, shard);
+  return {entry_, entry_->shards + shard};
 }
 
 int ArgumentRef::rank() const {
   if (entry_->kind == ArgumentKind::scalar) fail_scalar();
-  if (entry_->kind == ArgumentKind::stacked && shard_ == kWhole) {
+  if (is_whole_stack()) {
     throw_error(failure(ErrorCode::invalid_argument,
                         "a whole stack has no rank of its own; choose a shard"));
   }
-  return entry_->shards[shard_ == kWhole ? 0 : shard_].rank;
+  return shard_->rank;
 }
 
 DType ArgumentRef::dtype() const {
@@ -83,8 +81,7 @@ DType ArgumentRef::dtype() const {
 Shape ArgumentRef::shape() const {
   if (entry_->kind == ArgumentKind::scalar) fail_scalar();
   const Shape shape = tensor::layout_shape(*entry_->layout);
-  return entry_->kind == ArgumentKind::stacked && shard_ == kWhole ? shape.prepended(shard_count())
-                                                                   : shape;
+  return is_whole_stack() ? shape.prepended(shard_count()) : shape;
 }
 
 Scalar ArgumentRef::scalar() const {

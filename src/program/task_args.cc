@@ -31,8 +31,8 @@ Storage take_storage() {
 }  // namespace
 
 TaskArgs::TaskArgs() : storage_(take_storage()) {
-  arguments_ = storage_->arguments.data();
-  capacity_ = storage_->arguments.size();
+  begin_ = end_ = storage_->arguments.data();
+  limit_ = storage_->arguments.end();
 }
 
 TaskArgs::~TaskArgs() {
@@ -43,24 +43,24 @@ TaskArgs::~TaskArgs() {
 }
 
 TaskArgs::TaskArgs(TaskArgs&& other) noexcept
-    : arguments_(std::exchange(other.arguments_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      capacity_(std::exchange(other.capacity_, 0)),
+    : begin_(std::exchange(other.begin_, nullptr)),
+      end_(std::exchange(other.end_, nullptr)),
+      limit_(std::exchange(other.limit_, nullptr)),
       storage_(std::move(other.storage_)) {}
 
 TaskArgs& TaskArgs::operator=(TaskArgs&& other) noexcept {
-  std::swap(arguments_, other.arguments_);
-  std::swap(size_, other.size_);
-  std::swap(capacity_, other.capacity_);
+  std::swap(begin_, other.begin_);
+  std::swap(end_, other.end_);
+  std::swap(limit_, other.limit_);
   std::swap(storage_, other.storage_);
   return *this;
 }
 
 TaskArgs& TaskArgs::add(const DeviceTensor& tensor, Tag tag) {
-  if (size_ == capacity_) grow();
-  const auto index = static_cast<std::int32_t>(storage_->tensors.size());
+  if (end_ == limit_) grow();
+  const auto number = static_cast<std::uint32_t>(storage_->tensors.size());
   storage_->tensors.push(tensor);
-  arguments_[size_++] = {nullptr, index, tag};
+  *end_++ = {nullptr, nullptr, number, tag};
   return *this;
 }
 
@@ -80,12 +80,15 @@ TaskArgs& TaskArgs::scalar(Scalar value) {
   return *this;
 }
 
-// The storage's array is kept at its full size: what lies past size_ is room.
+// The storage's array is kept at its full size: what lies past end_ is room.
 void TaskArgs::grow() {
   if (storage_ == nullptr) storage_ = take_storage();
-  storage_->arguments.extend(capacity_ == 0 ? 16 : capacity_);
-  arguments_ = storage_->arguments.data();
-  capacity_ = storage_->arguments.size();
+  const std::size_t size = tensor_count();
+  const std::size_t room = storage_->arguments.size();
+  if (size == room) storage_->arguments.extend(room == 0 ? 16 : room);
+  begin_ = storage_->arguments.data();
+  end_ = begin_ + size;
+  limit_ = storage_->arguments.end();
 }
 
 }  // namespace rankcast
