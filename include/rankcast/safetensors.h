@@ -17,7 +17,8 @@
 namespace rankcast {
 
 /// An open safetensors file. Move-only; views point into its mapping and die with it. Reading is
-/// thread-safe.
+/// thread-safe. The file must not be shortened while it is open: the system ends a process (SIGBUS)
+/// that reads what is gone.
 class RANKCAST_API SafetensorsFile {
  public:
   struct Entry {

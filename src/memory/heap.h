@@ -82,6 +82,7 @@ class RankHeap {
     std::uint32_t list_after = kNone;   // free nodes, and unused ones (their stack)
     bool live = false;
   };
+  static_assert(sizeof(Node) == 40);
 
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
