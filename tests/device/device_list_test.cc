@@ -18,7 +18,8 @@ std::string parsed(std::string_view list) {
   if (!devices) return "error: " + devices.error().text;
   std::string text;
   for (const DeviceSpec& device : *devices) {
-    text += (text.empty() ? "" : ",") + device.to_string();
+    if (!text.empty()) text += ',';
+    text += device.to_string();
   }
   return text;
 }
@@ -153,9 +154,10 @@ TEST(DeviceListTest, MessagesAreOneLineOfPrintableCharacters) {
 
 std::string generated_word(std::size_t longest) {
   const auto length = *rc::gen::inRange<std::size_t>(0, longest);
-  return std::string(1, *rc::gen::inRange<char>('a', 'z' + 1)) +
-         *rc::gen::container<std::string>(
-             length, rc::gen::elementOf(std::string("abcdefghijklmnopqrstuvwxyz_0123456789")));
+  std::string word(1, *rc::gen::inRange<char>('a', 'z' + 1));
+  word += *rc::gen::container<std::string>(
+      length, rc::gen::elementOf(std::string("abcdefghijklmnopqrstuvwxyz_0123456789")));
+  return word;
 }
 
 std::vector<DeviceOption> generated_options() {
