@@ -70,28 +70,32 @@ namespace detail {
 
 enum class ArgumentKind : std::uint8_t { device, stacked, scalar };
 
+/// No shard in particular.
+inline constexpr std::uint32_t kWholeStack = 0xffffffffu;
+/// No argument of the submit: a tensor that the program itself holds.
+inline constexpr std::uint32_t kOwnTensor = 0xffffffffu;
+
 /// One argument of a submit, looked up once and then referred to by every task that names it.
 struct ArgumentEntry {
   const Shard* shards = nullptr;                // stacked: one a shard; device: one
   const std::int32_t* shard_of_rank = nullptr;  // stacked only
-  const Shard* whole = nullptr;                 // what the argument itself stands for: device only
   std::uint32_t shard_count = 0;
-  std::uint16_t rank_count = 0;  // length of shard_of_rank
-  ArgumentKind kind = ArgumentKind::scalar;
+  std::uint32_t whole = kWholeStack;  // the shard that the argument itself stands for: device only
   std::uint64_t offset_bytes = 0;
   std::uint32_t layout_index = 0;  // in the layouts of this run's frames
+  std::uint32_t number = 0;        // among the arguments of the submit
   std::uint32_t layout_id = 0;     // among the layouts that the submitting context remembers
+  std::uint16_t rank_count = 0;    // length of shard_of_rank
+  ArgumentKind kind = ArgumentKind::scalar;
   const Layout* layout = nullptr;
   const Scalar* scalar = nullptr;  // scalar only
 };
 static_assert(sizeof(ArgumentEntry) == 64);
 
-/// One argument of a task as `TaskArgs` keeps it: a reference (entry and shard) or, with no entry,
-/// the number of a tensor that the program itself holds.
+/// One argument of a task as `TaskArgs` keeps it.
 struct TaskArgument {
-  const ArgumentEntry* entry;
-  const Shard* shard;  // null: the whole of a stack
-  std::uint32_t tensor;
+  std::uint32_t number;  // of the submit's argument, or kOwnTensor
+  std::uint32_t shard;   // of it, or kWholeStack; with kOwnTensor which of the program's tensors
   Tag tag;
 };
 
@@ -110,10 +114,11 @@ class RANKCAST_API ArgumentRef {
   /// The shard of a stacked argument that lives on `rank`. Throws `Error(wrong_rank)` when there is
   /// none and `Error(invalid_argument)` when the argument is not stacked.
   ArgumentRef shard_on(int rank) const {
-    if (static_cast<std::uint32_t>(rank) < entry_->rank_count && shard_ == nullptr) [[likely]] {
+    if (static_cast<std::uint32_t>(rank) < entry_->rank_count && shard_ == detail::kWholeStack)
+        [[likely]] {
       const std::int32_t shard = entry_->shard_of_rank[rank];
       if (shard >= 0) [[likely]] {
-        return {entry_, entry_->shards + shard};
+        return {entry_, static_cast<std::uint32_t>(shard)};
       }
     }
     fail_shard_on(rank);
@@ -138,16 +143,16 @@ class RANKCAST_API ArgumentRef {
 
  private:
   friend class TaskArgs;
-  ArgumentRef(const detail::ArgumentEntry* entry, const detail::Shard* shard) noexcept
+  ArgumentRef(const detail::ArgumentEntry* entry, std::uint32_t shard) noexcept
       : entry_(entry), shard_(shard) {}
 
   [[noreturn]] void fail_shard_on(int rank) const;
   bool is_whole_stack() const noexcept {
-    return entry_->kind == detail::ArgumentKind::stacked && shard_ == nullptr;
+    return entry_->kind == detail::ArgumentKind::stacked && shard_ == detail::kWholeStack;
   }
 
   const detail::ArgumentEntry* entry_;  // borrowed from the submit, which outlives the function
-  const detail::Shard* shard_;          // likewise; null for a whole stack and for a scalar
+  std::uint32_t shard_;                 // kWholeStack for a whole stack and for a scalar
 };
 
 /// The arguments of the submit at hand, in the order in which they were given.
@@ -209,7 +214,7 @@ class RANKCAST_API TaskArgs {
     if (end_ == limit_) [[unlikely]] {
       grow();
     }
-    *end_++ = {argument.entry_, argument.shard_, 0, tag};
+    *end_++ = {argument.entry_->number, argument.shard_, tag};
     return *this;
   }
   TaskArgs& add(const DeviceTensor& tensor, Tag tag);

@@ -72,6 +72,16 @@ class GenerationTable {
     return ((now ^ key.generation) | (~key.generation & 1u)) == 0;
   }
 
+  /// The same for a key that allocate() of this table gave, whatever has become of it since: its
+  /// chunk exists and its generation is odd. Two loads and a compare.
+  bool still_live(TableKey key) const noexcept {
+    RC_DCHECK(key.slot < kMaxRows && key.generation % 2 == 1);
+    const Chunk* chunk = load_acquire(chunks_[key.slot / kRowsPerChunk]);  // pairs: table-chunk
+    RC_DCHECK(chunk != nullptr);
+    // relaxed: as in live()
+    return load_relaxed(chunk->generations[key.slot % kRowsPerChunk]) == key.generation;
+  }
+
   /// A free slot made live: the one released last, else a fresh one. Fails with out_of_memory when
   /// all `max_rows` are taken or no memory is left for a chunk.
   Result<TableKey> allocate() {

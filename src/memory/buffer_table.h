@@ -40,6 +40,10 @@ class BufferTable {
 
   bool live(base::TableKey key) const noexcept { return rows_.live(key); }
 
+  /// The same for a key that this table gave, whatever has become of it since: the path of a
+  /// dispatch, where the mesh and the rank of a handle have been compared.
+  bool still_live(base::TableKey key) const noexcept { return rows_.still_live(key); }
+
   /// Null when stale.
   const BufferRow* find(base::TableKey key) const noexcept { return rows_.find(key); }
 

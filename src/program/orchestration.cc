@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -21,10 +22,47 @@ constexpr const char kOfAnotherSubmit[] =
     "it refers to the arguments of another submit; build TaskArgs inside the orchestration "
     "function";
 
-bool is_shard_of(const ArgumentEntry& entry, const Shard* shard) noexcept {
-  const auto offset =
-      reinterpret_cast<std::uintptr_t>(shard) - reinterpret_cast<std::uintptr_t>(entry.shards);
-  return offset < entry.shard_count * sizeof(Shard);
+// Copies two neighbouring 32-bit fields as one word.
+void copy_pair(std::uint32_t* to, const std::uint32_t* from) noexcept {
+  std::memcpy(to, from, 2 * sizeof(std::uint32_t));
+}
+static_assert(offsetof(ArgumentRecord, generation) == offsetof(ArgumentRecord, slot) + 4 &&
+              offsetof(Shard, generation) == offsetof(Shard, slot) + 4);
+static_assert(offsetof(ArgumentRecord, argument) == offsetof(ArgumentRecord, layout) + 4 &&
+              offsetof(ArgumentEntry, number) == offsetof(ArgumentEntry, layout_index) + 4);
+
+static_assert(offsetof(ArgumentRecord, tag) == offsetof(ArgumentRecord, lane) + 4 &&
+              offsetof(ArgumentRecord, place) == offsetof(ArgumentRecord, lane) + 5 &&
+              offsetof(ArgumentRecord, reserved) == offsetof(ArgumentRecord, lane) + 6 &&
+              sizeof(ArgumentRecord) == offsetof(ArgumentRecord, lane) + 8);
+
+// The innermost loop of a dispatch: encodes references to arguments of the submit, from the i-th of
+// the task on, and returns the number of the first argument that is none, or that may not be used
+// there; why is encode_argument's to say. Kept out of line: its caller would spill its registers.
+[[gnu::noinline]] std::size_t encode_references(std::span<const ArgumentEntry> entries,
+                                                const memory::BufferTable& table, int rank,
+                                                std::span<const TaskArgument> arguments,
+                                                std::size_t i, ArgumentRecord* records,
+                                                std::uint32_t* signature) noexcept {
+  const std::uint64_t on_lane =
+      static_cast<std::uint32_t>(rank) | static_cast<std::uint64_t>(frame::Place::buffer) << 40;
+  for (; i < arguments.size(); ++i) {
+    const TaskArgument& argument = arguments[i];
+    if (argument.number >= entries.size()) return i;
+    const ArgumentEntry& entry = entries[argument.number];
+    if (argument.shard >= entry.shard_count) return i;
+    const Shard& shard = entry.shards[argument.shard];
+    // The tensor is this mesh's: only a table of the same rank may be asked.
+    if (shard.rank != rank || !table.still_live({shard.slot, shard.generation})) return i;
+    ArgumentRecord& record = records[i];
+    record.offset = entry.offset_bytes;
+    copy_pair(&record.slot, &shard.slot);
+    copy_pair(&record.layout, &entry.layout_index);
+    const std::uint64_t place = on_lane | static_cast<std::uint64_t>(argument.tag) << 32;
+    std::memcpy(&record.lane, &place, sizeof(place));
+    signature[i] = entry.layout_id << 3 | static_cast<std::uint32_t>(argument.tag);
+  }
+  return i;
 }
 
 }  // namespace
@@ -48,6 +86,7 @@ void OrchestratorImpl::take_arguments(std::span<const Argument> arguments) {
   ArgumentEntry* const entries = entries_.extend(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     ArgumentEntry entry;
+    entry.number = static_cast<std::uint32_t>(i);
     const auto& value = arguments[i].value();
     std::uint64_t mesh = 0;
     if (const auto* stacked = std::get_if<StackedDeviceTensor>(&value)) {
@@ -62,8 +101,9 @@ void OrchestratorImpl::take_arguments(std::span<const Argument> arguments) {
       entry.kind = ArgumentKind::stacked;
     } else if (const auto* tensor = std::get_if<DeviceTensor>(&value)) {
       mesh = TensorAccess::mesh(*tensor);
-      entry.shards = entry.whole = &TensorAccess::shard(*tensor);
+      entry.shards = &TensorAccess::shard(*tensor);
       entry.shard_count = 1;
+      entry.whole = 0;
       entry.offset_bytes = TensorAccess::offset_bytes(*tensor);
       entry.layout = &TensorAccess::layout(*tensor);
       entry.kind = ArgumentKind::device;
@@ -134,8 +174,6 @@ const OrchestratorImpl::KernelName& OrchestratorImpl::find_kernel(std::string_vi
   return kernels_.back();
 }
 
-// The path of a dispatch: what can be wrong with an argument is or-ed, and looked at in
-// encode_argument only if it is.
 Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
                                      const TaskArgs& arguments) {
   frame::FrameDraft& lane = draft_.lane(rank);
@@ -147,39 +185,15 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
   std::uint32_t* signature = signature_.extend(count);
   table_visits_ += count;
 
-  const TaskArgument* const task_arguments = arguments.begin_;
-  const ArgumentEntry* const entries = entries_.data();
-  const std::size_t entry_count = entries_.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const TaskArgument& argument = task_arguments[i];
-    const auto index = static_cast<std::size_t>(argument.entry - entries);
-    if (index < entry_count) [[likely]] {
-      const ArgumentEntry& entry = *argument.entry;
-      const Shard* const shard = argument.shard;
-      // A reference that outlived its submit may point anywhere: nothing is read through it before.
-      if (is_shard_of(entry, shard) && shard->rank == rank &&
-          table.live({shard->slot, shard->generation})) [[likely]] {
-        ArgumentRecord& record = records[i];
-        record.offset = entry.offset_bytes;
-        record.slot = shard->slot;
-        record.generation = shard->generation;
-        record.layout = entry.layout_index;
-        record.argument = static_cast<std::uint32_t>(index);
-        record.lane = static_cast<std::uint32_t>(rank);
-        record.tag = argument.tag;
-        record.place = frame::Place::buffer;
-        record.reserved = 0;
-        signature[i] = entry.layout_id << 3 | static_cast<std::uint32_t>(argument.tag);
-        continue;
-      }
-    }
+  for (std::size_t i = 0;; ++i) {
+    i = encode_references(entries_.span(), table, rank, {arguments.begin_, count}, i, records,
+                          signature);
+    if (i == count) break;
+    const TaskArgument& argument = arguments.begin_[i];
     Status status = encode_argument(argument, arguments, table, rank, &records[i], &signature[i]);
     if (!status.ok()) {
-      const bool of_submit = index < entry_count;
       status.text =
-          fmt::format("{}: {}",
-                      place_of(i, draft_.task_count, kernel.name, rank,
-                               of_submit ? static_cast<std::uint32_t>(index) : frame::kNone),
+          fmt::format("{}: {}", place_of(i, draft_.task_count, kernel.name, rank, argument.number),
                       status.text);
       return std::move(status).with_rank(rank).with_argument(static_cast<int>(i));
     }
@@ -208,26 +222,27 @@ Status OrchestratorImpl::encode_argument(const TaskArgument& argument, const Tas
   std::uint64_t mesh = mesh_.incarnation;
   program::LayoutTable::Numbers numbers;
   std::uint64_t offset = 0;
-  if (argument.entry == nullptr) {
-    const DeviceTensor& tensor = arguments.storage_->tensors[argument.tensor];
+  if (argument.number == kOwnTensor) {
+    const DeviceTensor& tensor = arguments.storage_->tensors[argument.shard];
     mesh = TensorAccess::mesh(tensor);
     shard = TensorAccess::shard(tensor);
     offset = TensorAccess::offset_bytes(tensor);
     if (mesh == mesh_.incarnation)
       numbers = layouts_.intern(TensorAccess::layout(tensor), draft_.layouts);
-  } else if (argument.entry < entries_.begin() || argument.entry >= entries_.end()) {
+  } else if (argument.number >= entries_.size()) {
     return failure(ErrorCode::invalid_argument, kOfAnotherSubmit);
-  } else if (argument.entry->kind == ArgumentKind::scalar) {
+  } else if (const ArgumentEntry& entry = entries_[argument.number];
+             entry.kind == ArgumentKind::scalar) {
     return failure(ErrorCode::invalid_argument,
                    "a scalar stands where a tensor is wanted; pass it by TaskArgs::scalar");
-  } else if (argument.shard == nullptr) {
+  } else if (argument.shard == kWholeStack) {
     return failure(ErrorCode::invalid_argument,
                    "a whole stack of {} shards; say which shard by shard_on(rank) or an index",
-                   argument.entry->shard_count);
-  } else if (!is_shard_of(*argument.entry, argument.shard)) {
+                   entry.shard_count);
+  } else if (argument.shard >= entry.shard_count) {
     return failure(ErrorCode::invalid_argument, kOfAnotherSubmit);
   } else {
-    shard = *argument.shard;
+    shard = entry.shards[argument.shard];
   }
   if (mesh == 0)
     return failure(ErrorCode::invalid_argument, "an empty tensor; pass one that a mesh gave");

@@ -61,7 +61,7 @@ ArgumentRef ArgumentRef::operator[](int shard) const {
                         is_whole_stack() ? fmt::format("shards 0 to {}", shard_count() - 1)
                                          : std::string("none to choose from")));
   }
-  return {entry_, entry_->shards + shard};
+  return {entry_, static_cast<std::uint32_t>(shard)};
 }
 
 int ArgumentRef::rank() const {
@@ -70,7 +70,7 @@ int ArgumentRef::rank() const {
     throw_error(failure(ErrorCode::invalid_argument,
                         "a whole stack has no rank of its own; choose a shard"));
   }
-  return shard_->rank;
+  return entry_->shards[shard_].rank;
 }
 
 DType ArgumentRef::dtype() const {

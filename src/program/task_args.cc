@@ -60,7 +60,7 @@ TaskArgs& TaskArgs::add(const DeviceTensor& tensor, Tag tag) {
   if (end_ == limit_) grow();
   const auto number = static_cast<std::uint32_t>(storage_->tensors.size());
   storage_->tensors.push(tensor);
-  *end_++ = {nullptr, nullptr, number, tag};
+  *end_++ = {detail::kOwnTensor, number, tag};
   return *this;
 }
 
