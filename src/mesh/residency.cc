@@ -63,6 +63,7 @@ StackedDeviceTensor MeshCore::alloc_stacked(const Shape& shape, DType dtype,
                         shape.to_string()));
   }
   const std::vector<int> on = checked_ranks(shape[0], ranks, "alloc_stacked");
+  shape.size_bytes(dtype);  // of the whole stack: throws when they overflow
   const Layout layout = tensor::contiguous_layout(dtype, shape.tail());
   std::vector<Shard> shards;
   shards.reserve(on.size());
@@ -84,7 +85,12 @@ StackedDeviceTensor MeshCore::alloc_stacked(const Shape& shape, DType dtype,
     free_shards(shards);
     throw_error(std::move(failed));
   }
-  return TensorAccess::make_stacked(incarnation_, layout, std::move(shards), world_size_);
+  try {
+    return TensorAccess::make_stacked(incarnation_, layout, shards, world_size_);
+  } catch (...) {
+    free_shards(shards);
+    throw;
+  }
 }
 
 void MeshCore::free_locked(int rank, base::TableKey key) {
