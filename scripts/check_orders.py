@@ -30,7 +30,7 @@ DECLARED_BY = ("written by", "read by", "ordered by")
 _CALL = re.compile(r"\b(load|store|exchange|compare_exchange|fetch_(?:add|sub|or|and))"
                    r"_(relaxed|acquire|release|acq_rel|seq_cst)\s*\(")
 _RAW = re.compile(r"\bmemory_order(?:_\w+|::)|\batomic_(?:thread|signal)_fence\b")
-_ATOMIC_TYPE = re.compile(r"\bstd::atomic(?:<|_\w+)|\bAtomics::u(?:32|64)\b")
+_ATOMIC_TYPE = re.compile(r"\bstd::atomic(?:<|_\w+)|\bAtomics::Word(?:32|64)\b")
 _DECLARED_NAME = re.compile(r"[\w>\]]\s+(\w+)\s*(?:\[[^\]]*\])?\s*(?:\{[^}]*\}|=[^=;]*)?;\s*$")
 _NO_MEMBER = re.compile(r"^\s*(?:using|return|extern|static_assert|template|friend)\b|[&*]\s*\w+\s*(?:=|\{|;)")
 _METHOD = r"\b{name}(?:\[[^\]]*\])?\s*(?:\.|->)\s*(?:load|store|exchange|fetch_\w+|compare_exchange_\w+)\s*\("

@@ -45,7 +45,7 @@ class BasicCountdown {
 
  private:
   // Written by: the host (arm), lanes (count_down). Read by: lanes. Ordered by: seq_cst.
-  typename Atomics::u64 word_{};
+  typename Atomics::Word64 word_{};
 };
 
 using Countdown = BasicCountdown<>;

@@ -40,7 +40,7 @@ enum class WaitResult : std::uint8_t { ready, timed_out };
 /// fall between its listen() and its futex call.
 template <class Atomics = NativeAtomics>
 class BasicDoorbell {
-  using Mask = std::array<typename Atomics::u64, kRankWords>;
+  using Mask = std::array<typename Atomics::Word64, kRankWords>;
 
  public:
   BasicDoorbell() noexcept = default;
@@ -151,7 +151,7 @@ class BasicDoorbell {
 
   // Written by: publishers (add). Read by: sleepers, and the kernel. Ordered by: seq_cst, before
   // the masks are read.
-  alignas(kCacheLine) typename Atomics::u32 bell_{};
+  alignas(kCacheLine) typename Atomics::Word32 bell_{};
   // Written by: each rank its own bit (the keeper for a dead rank). Read by: publishers.
   // Ordered by: seq_cst, set before the rank's last look, read after the publisher's stores.
   alignas(kCacheLine) Mask asleep_{};

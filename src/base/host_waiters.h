@@ -67,10 +67,10 @@ class BasicHostWaiters {
   // Written by: waiters. Read by: ranks after each completion. Ordered by: seq_cst, raised before
   // the waiter's last look, read after the rank's store. A line of its own: ranks read it on every
   // completion and it hardly changes.
-  alignas(kCacheLine) typename Atomics::u32 count_{};
+  alignas(kCacheLine) typename Atomics::Word32 count_{};
   // Written by: ranks that found a waiter. Read by: waiters, and the kernel. Ordered by: seq_cst,
   // before the wake.
-  alignas(kCacheLine) typename Atomics::u32 bell_{};
+  alignas(kCacheLine) typename Atomics::Word32 bell_{};
 };
 
 using HostWaiters = BasicHostWaiters<>;

@@ -27,7 +27,7 @@ struct alignas(kCacheLine) BasicKeeperWord {
   // Written by: requesters and the keeper. Read by: ranks after each completion.
   // Ordered by: seq_cst, set before the requester reads the timelines, read after the rank's
   // timeline store.
-  typename Atomics::u32 wanted{};
+  typename Atomics::Word32 wanted{};
 };
 
 using KeeperWord = BasicKeeperWord<>;

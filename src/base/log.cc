@@ -91,8 +91,7 @@ void log_line(LogLevel level, std::string_view line) noexcept {
   if (log == nullptr || !log->enabled(level)) return;
   try {
     log->write(level, line);
-  } catch (...) {
-    // Dropped, as the contract says.
+  } catch (...) {  // ignored: a line that cannot be written is dropped, as the contract says
   }
 }
 

@@ -13,8 +13,8 @@ namespace rankcast::base {
 
 /// The machine's own atomics, futex and eventfd.
 struct NativeAtomics {
-  using u32 = std::atomic<std::uint32_t>;
-  using u64 = std::atomic<std::uint64_t>;
+  using Word32 = std::atomic<std::uint32_t>;
+  using Word64 = std::atomic<std::uint64_t>;
 
   /// Data that is not atomic: ordered by the atomics around it.
   template <class T>
@@ -22,16 +22,17 @@ struct NativeAtomics {
 
   using Event = EventFd;
 
-  static FutexResult wait(const u32& word, std::uint32_t expected, std::uint32_t bitset,
+  static FutexResult wait(const Word32& word, std::uint32_t expected, std::uint32_t bitset,
                           Deadline deadline) noexcept {
     return futex_wait(word, expected, bitset, deadline);
   }
-  static int wake(const u32& word, std::uint32_t bitset) noexcept {
+  static int wake(const Word32& word, std::uint32_t bitset) noexcept {
     return futex_wake(word, bitset);
   }
 };
 
-static_assert(NativeAtomics::u32::is_always_lock_free && NativeAtomics::u64::is_always_lock_free);
-static_assert(sizeof(NativeAtomics::u32) == 4 && sizeof(NativeAtomics::u64) == 8);
+static_assert(NativeAtomics::Word32::is_always_lock_free &&
+              NativeAtomics::Word64::is_always_lock_free);
+static_assert(sizeof(NativeAtomics::Word32) == 4 && sizeof(NativeAtomics::Word64) == 8);
 
 }  // namespace rankcast::base

@@ -27,7 +27,7 @@ template <class Atomics = NativeAtomics>
 struct alignas(kCacheLine) BasicRingTail {
   // Written by: the host, under the mesh's mutex. Read by: the rank; the keeper for a dead rank.
   // Ordered by: seq_cst, after the records are written and before the doorbell is added to.
-  typename Atomics::u64 count{};
+  typename Atomics::Word64 count{};
 };
 
 template <class Atomics = NativeAtomics>
@@ -35,7 +35,7 @@ struct alignas(kCacheLine) BasicRingHead {
   // Written by: the rank (the keeper for a dead rank). Read by: the host, to find room.
   // Ordered by: release after a record is copied out, acquire before its slot is written again
   // (pairs: ring-head).
-  typename Atomics::u64 count{};
+  typename Atomics::Word64 count{};
 };
 
 using RingTail = BasicRingTail<>;

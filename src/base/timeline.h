@@ -76,7 +76,7 @@ class alignas(kCacheLine) BasicTimeline {
   // Written by: the lane's rank (or the keeper for a dead rank). Read by: host threads, keeper,
   // ranks that wait. Ordered by: seq_cst in advance() and load(); peek() is the acquire of the same
   // store (pairs: timeline-advance).
-  typename Atomics::u64 value_{};
+  typename Atomics::Word64 value_{};
 };
 
 using Timeline = BasicTimeline<>;

@@ -10,7 +10,7 @@ namespace {
 
 // Notes the order that each operation asked for, so that a name cannot lie.
 struct Witness {
-  using value_type = int;
+  using value_type = int;  // NOLINT(readability-identifier-naming): the name std::atomic has
   mutable std::memory_order success{};
   mutable std::memory_order on_failure{};
   int held = 5;

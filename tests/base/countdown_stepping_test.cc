@@ -79,7 +79,7 @@ TEST(CountdownSteppingTest, LateCountFallsOnNothing) {
   Stepper stepper;
   Shared<Faithful> shared;
   BasicDoorbell<Faithful> doorbell;
-  Faithful::u64 tail;
+  Faithful::Word64 tail;
   shared.lanes_left.arm(1, 2);
   stepper.add_thread([&] {
     shared.wait(1, 2);

@@ -40,6 +40,7 @@ TEST(CountdownTest, OneLastLaneAmongThreads) {
   std::atomic<std::uint64_t> published{0};
   std::atomic<std::uint64_t> last_lanes{0};
   std::vector<std::thread> lanes;
+  lanes.reserve(kLanes);
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
     lanes.emplace_back([&] {
       for (std::uint64_t run = 1; run <= kRuns; ++run) {

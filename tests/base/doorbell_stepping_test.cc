@@ -127,7 +127,7 @@ TEST(DoorbellSteppingTest, TwoPublishersAgainstRank) {
 Exploration two_ranks_one_ring(int second_rank) {
   Stepper stepper;
   BasicDoorbell<Faithful> doorbell;
-  std::array<Faithful::u64, 2> tails;
+  std::array<Faithful::Word64, 2> tails;
   const std::array<int, 2> ranks = {1, second_rank};
   for (std::size_t i = 0; i < 2; ++i) {
     stepper.add_thread([&, i] {
@@ -161,8 +161,8 @@ TEST(DoorbellSteppingTest, TwoRanksOfDifferentBits) { expect_good(two_ranks_one_
 TEST(DoorbellSteppingTest, OnlyOneOfTwoSleepersIsRung) {
   Stepper stepper;
   BasicDoorbell<Faithful> doorbell;
-  Faithful::u64 first;
-  Faithful::u64 second;
+  Faithful::Word64 first;
+  Faithful::Word64 second;
   stepper.add_thread([&] {
     doorbell.wait_asleep(
         0, [&] { return load_seq_cst(first) != 0; }, SpinPolicy::none(), Deadline::never());
@@ -189,7 +189,7 @@ Exploration wait_inside_frame(bool peer_comes, bool abort_comes) {
   Stepper stepper;
   BasicDoorbell<BellAtomics> doorbell;
   BasicTimeline<WordAtomics> timeline;
-  typename WordAtomics::u64 abort_word;
+  typename WordAtomics::Word64 abort_word;
   const TimelineValue wanted = TimelineValue::make(5, 2);
   stepper.add_thread([&] {
     doorbell.wait_inside_frame(
@@ -239,7 +239,7 @@ TEST(DoorbellSteppingTest, MutantTimelineAndBellNotSeqCst) {
 TEST(DoorbellSteppingTest, MutantRingsTheOtherMask) {
   Stepper stepper;
   BasicDoorbell<Faithful> doorbell;
-  Faithful::u64 word;
+  Faithful::Word64 word;
   stepper.add_thread([&] {
     doorbell.wait_inside_frame(
         0, [&] { return load_seq_cst(word) != 0; }, SpinPolicy::none(), Deadline::never());
@@ -257,7 +257,7 @@ TEST(DoorbellSteppingTest, MutantRingsTheOtherMask) {
 TEST(DoorbellSteppingTest, DeadlineAtAnyMoment) {
   Stepper stepper;
   BasicDoorbell<Faithful> doorbell;
-  Faithful::u64 word;
+  Faithful::Word64 word;
   stepper.add_thread([&] {
     const WaitResult result = doorbell.wait_asleep(
         0, [&] { return load_seq_cst(word) != 0; }, SpinPolicy::none(), Deadline::at(1));
@@ -280,7 +280,7 @@ enum class PublisherOrder { as_it_should, rings_before_it_stores };
 Exploration by_hand(RankOrder rank_order, PublisherOrder publisher_order) {
   Stepper stepper;
   BasicDoorbell<Faithful> doorbell;
-  Faithful::u64 tail;
+  Faithful::Word64 tail;
   stepper.add_thread([&, rank_order] {
     const auto look = [&] { return load_seq_cst(tail) != 0; };
     while (!look()) {

@@ -69,6 +69,7 @@ TEST_F(FaultPointTest, FailsOnceOverAllThreads) {
   arm_fault_point("test.first", 500);
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&] {
       for (int i = 0; i < 1000; ++i) failures += first_point();

@@ -27,9 +27,9 @@ enum class Rule {
 
 template <class EpochAtomics>
 struct Mesh {
-  Faithful::u32 generation{kLive};
-  typename EpochAtomics::u64 epoch{};
-  Faithful::u64 published{};
+  Faithful::Word32 generation{kLive};
+  typename EpochAtomics::Word64 epoch{};
+  Faithful::Word64 published{};
   SteppedMutex mutex;
 
   Mesh() {

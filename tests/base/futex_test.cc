@@ -36,7 +36,7 @@ TEST(FutexTest, WakeWithoutSleepersWakesNobody) {
 }
 
 TEST(FutexTest, NativeAtomicsPassItOn) {
-  NativeAtomics::u32 word{1};
+  NativeAtomics::Word32 word{1};
   EXPECT_EQ(NativeAtomics::wait(word, 0, kFutexAll, Deadline::never()), FutexResult::changed);
   EXPECT_EQ(NativeAtomics::wait(word, 1, kFutexAll, Deadline::at(0)), FutexResult::timed_out);
   EXPECT_EQ(NativeAtomics::wake(word, kFutexAll), 0);

@@ -70,6 +70,7 @@ TEST(GenerationTableTest, ReleaseMakesEveryCopyStale) {
 TEST(GenerationTableTest, ReusesTheSlotReleasedLast) {
   Table table;
   std::vector<TableKey> keys;
+  keys.reserve(5);
   for (int i = 0; i < 5; ++i) keys.push_back(table.allocate().value());
   table.release(keys[1]);
   table.release(keys[3]);

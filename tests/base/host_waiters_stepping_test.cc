@@ -76,8 +76,8 @@ TEST(HostWaitersSteppingTest, MutantTimelineNotSeqCst) {
 // other.
 TEST(HostWaitersSteppingTest, MutantBitInsteadOfCounter) {
   Stepper stepper;
-  Faithful::u32 bit;
-  Faithful::u32 bell;
+  Faithful::Word32 bit;
+  Faithful::Word32 bell;
   std::array<BasicTimeline<Faithful>, 2> timelines;
   const TimelineValue wanted = TimelineValue::make(1, 1);
   for (std::size_t waiter = 0; waiter < 2; ++waiter) {

@@ -49,6 +49,7 @@ TEST(HostWaitersTest, ManyWaitersOfTwoTimelines) {
   Timeline second;
   std::atomic<int> timeouts{0};
   std::vector<std::thread> threads;
+  threads.reserve(5);
   for (int waiter = 0; waiter < 3; ++waiter) {
     threads.emplace_back([&] {
       for (std::uint64_t run = 1; run <= kRuns; ++run) {

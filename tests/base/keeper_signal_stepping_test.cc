@@ -31,7 +31,7 @@ Exploration request(Keeper keeper = Keeper::as_it_should,
   const SteppedEvent event(readable);
   BasicTimeline<TimelineAtomics> timeline;
   SteppedMutex mutex;
-  Faithful::u32 queued;
+  Faithful::Word32 queued;
   const TimelineValue wanted = TimelineValue::make(1, 1);
   const auto reached = [&] { return timeline.reached(wanted); };
 

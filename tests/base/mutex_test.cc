@@ -22,6 +22,7 @@ struct Counter {
 TEST(MutexTest, Excludes) {
   Counter counter;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&] {
       for (int i = 0; i < 5000; ++i) counter.add();

@@ -156,7 +156,7 @@ TEST(StepperTest, AThreadSeesItsOwnStores) {
 
 TEST(StepperTest, ALostWakeUpIsFound) {
   Stepper stepper;
-  Faithful::u32 word;
+  Faithful::Word32 word;
   stepper.add_thread([&] {
     Faithful::wait(word, 0, kFutexAll, Deadline::never());
     return 0u;
@@ -171,7 +171,7 @@ TEST(StepperTest, ALostWakeUpIsFound) {
 
 TEST(StepperTest, AWakeReachesOnlyItsBits) {
   Stepper stepper;
-  Faithful::u32 word;
+  Faithful::Word32 word;
   stepper.add_thread([&] {
     Faithful::wait(word, 0, 0b01, Deadline::never());
     return 0u;

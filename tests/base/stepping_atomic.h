@@ -22,7 +22,7 @@ enum class Weakening : std::uint8_t {
 template <class T, Weakening kWeakening = Weakening::none>
 class SteppedAtomic {
  public:
-  using value_type = T;
+  using value_type = T;  // NOLINT(readability-identifier-naming): the name std::atomic has
 
   SteppedAtomic() : SteppedAtomic(T{}) {}
   explicit SteppedAtomic(T value)
@@ -136,16 +136,16 @@ class SteppedPlain {
   SteppedAtomic<std::uint64_t> last_;
 };
 
-/// Stands in for NativeAtomics; u32 and u64 may each be weakened.
+/// Stands in for NativeAtomics; Word32 and Word64 may each be weakened.
 template <Weakening kWeak32 = Weakening::none, Weakening kWeak64 = Weakening::none>
 struct SteppedAtomics {
-  using u32 = SteppedAtomic<std::uint32_t, kWeak32>;
-  using u64 = SteppedAtomic<std::uint64_t, kWeak64>;
+  using Word32 = SteppedAtomic<std::uint32_t, kWeak32>;
+  using Word64 = SteppedAtomic<std::uint64_t, kWeak64>;
   template <class T>
   using Plain = SteppedPlain<T>;
   using Event = SteppedEvent;
 
-  static FutexResult wait(const u32& word, std::uint32_t expected, std::uint32_t bitset,
+  static FutexResult wait(const Word32& word, std::uint32_t expected, std::uint32_t bitset,
                           Deadline deadline) {
     Op op;
     op.kind = OpKind::futex_wait;
@@ -155,7 +155,7 @@ struct SteppedAtomics {
     op.expected = expected;
     return static_cast<FutexResult>(Stepper::current().perform(op));
   }
-  static int wake(const u32& word, std::uint32_t bitset) {
+  static int wake(const Word32& word, std::uint32_t bitset) {
     Op op;
     op.kind = OpKind::futex_wake;
     op.cell = word.cell();

@@ -74,7 +74,7 @@ class CheckOrdersTest(PlantedTreeTest):
         self.assert_found(self.report(RING.replace("Written by: the host.", "")), "written by")
 
     def test_atomic_of_a_type_parameter(self):
-        self.assert_found(self.report("\n  alignas(64) typename Atomics::u32 bell_{};\n"), "written by, read by")
+        self.assert_found(self.report("\n  alignas(64) typename Atomics::Word32 bell_{};\n"), "written by, read by")
 
     def test_atomic_where_nothing_is_shared(self):
         self.assert_found(self.report(RING, path="src/tensor/ring.h"), "shares no words")
@@ -82,5 +82,5 @@ class CheckOrdersTest(PlantedTreeTest):
     def test_reference_to_an_atomic_declares_none(self):
         self.assertEqual(check_orders.declared_atomic("  std::atomic<int>& word_;"), "")
         self.assertEqual(check_orders.declared_atomic("  int wait(const std::atomic<int>& word);"), "")
-        self.assertEqual(check_orders.declared_atomic("  using u32 = std::atomic<std::uint32_t>;"), "")
+        self.assertEqual(check_orders.declared_atomic("  using Word32 = std::atomic<std::uint32_t>;"), "")
         self.assertEqual(check_orders.declared_atomic("  std::array<std::atomic<int>, 4> words{};"), "words")
