@@ -165,9 +165,9 @@ class NullDevice final : public Device {
 /// The value of delay_us; nothing when it is malformed or out of range.
 std::optional<std::int64_t> parse_delay(std::string_view text) {
   std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || value < 0 || value > kMaxDelayUs) return std::nullopt;
+  const auto [stop, error] = std::from_chars(text.begin(), text.end(), value);
+  if (error != std::errc{} || stop != text.end() || value < 0 || value > kMaxDelayUs)
+    return std::nullopt;
   return value;
 }
 

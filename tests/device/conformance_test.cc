@@ -151,13 +151,13 @@ class DeviceConformance : public ::testing::TestWithParam<std::string> {
       const base::Status available = kind.available();
       if (!available.ok()) GTEST_SKIP() << spec.to_string() << ": " << available.text;
     }
-    device_ = device_of(GetParam(), bell_);
+    device = device_of(GetParam(), bell);
   }
 
   /// Memory that the device reaches, filled with 0.
   std::uint8_t* segment(std::size_t bytes) {
-    memory_ = std::make_unique<std::uint8_t[]>(bytes);
-    auto address = device_->import_segment(memory_.get(), bytes);
+    memory = std::make_unique<std::uint8_t[]>(bytes);
+    auto address = device->import_segment(memory.get(), bytes);
     if (!address) throw std::runtime_error(address.error().text);
     return static_cast<std::uint8_t*>(*address);
   }
@@ -165,36 +165,36 @@ class DeviceConformance : public ::testing::TestWithParam<std::string> {
   State copy(void* to, const void* from, std::size_t bytes) {
     Signal signal;
     signal.arm();
-    device_->copy(to, from, bytes, signal);
-    return bell_.wait(signal);
+    device->copy(to, from, bytes, signal);
+    return bell.wait(signal);
   }
 
-  Bell bell_;
-  Log log_;
-  std::unique_ptr<std::uint8_t[]> memory_;
-  std::unique_ptr<Device> device_;  // last: it may use all of the above until it is gone
+  Bell bell;
+  Log log;
+  std::unique_ptr<std::uint8_t[]> memory;
+  std::unique_ptr<Device> device;  // last: it may use all of the above until it is gone
 };
 
 TEST_P(DeviceConformance, DescribesItself) {
-  EXPECT_FALSE(device_->description().empty());
-  EXPECT_NE(device_->dl_device().device_type, 0);
-  EXPECT_GE(device_->dl_device().device_id, 0);
+  EXPECT_FALSE(device->description().empty());
+  EXPECT_NE(device->dl_device().device_type, 0);
+  EXPECT_GE(device->dl_device().device_id, 0);
 }
 
 TEST_P(DeviceConformance, LaunchesInOrderIfItComputesAndNotAtAllElse) {
   constexpr int kLaunches = 300;
   std::vector<std::unique_ptr<Work>> works;
   for (int i = 0; i < kLaunches; ++i) {
-    works.push_back(work_of(append_run, &log_, i));
-    works.back()->launch(*device_);
+    works.push_back(work_of(append_run, &log, i));
+    works.back()->launch(*device);
   }
-  for (const auto& work : works) ASSERT_EQ(bell_.wait(work->signal()), State::done);
+  for (const auto& work : works) ASSERT_EQ(bell.wait(work->signal()), State::done);
   std::vector<std::int64_t> expected;
-  if (device_->computes()) {
+  if (device->computes()) {
     expected.resize(kLaunches);
     std::iota(expected.begin(), expected.end(), 0);
   }
-  EXPECT_EQ(log_.values, expected);
+  EXPECT_EQ(log.values, expected);
 }
 
 TEST_P(DeviceConformance, SignalsFireInOrder) {
@@ -202,12 +202,13 @@ TEST_P(DeviceConformance, SignalsFireInOrder) {
   std::array<std::uint8_t, 16> from{};
   std::uint8_t* const to = segment(from.size());
   std::vector<std::unique_ptr<Work>> works;
-  for (std::size_t i = 0; i < kCount; ++i) works.push_back(work_of(append_run, &log_));
+  works.reserve(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) works.push_back(work_of(append_run, &log));
   for (std::size_t i = 0; i < kCount; ++i) {
     if (i % 2 == 0) {
-      works[i]->launch(*device_);
+      works[i]->launch(*device);
     } else {
-      device_->copy(to, from.data(), from.size(), works[i]->signal());
+      device->copy(to, from.data(), from.size(), works[i]->signal());
     }
   }
   // Looked at from the last to the first: once one has fired, all before it have.
@@ -222,22 +223,22 @@ TEST_P(DeviceConformance, SignalsFireInOrder) {
       all_fired = all_fired && fired;
     }
     if (!all_fired) {
-      ASSERT_EQ(bell_.wait(works[kCount - 1]->signal()), State::done);
+      ASSERT_EQ(bell.wait(works[kCount - 1]->signal()), State::done);
     }
   }
 }
 
 TEST_P(DeviceConformance, ASignalFiresOnce) {
-  auto first = work_of(append_run, &log_);
-  first->launch(*device_);
-  ASSERT_EQ(bell_.wait(first->signal()), State::done);
+  auto first = work_of(append_run, &log);
+  first->launch(*device);
+  ASSERT_EQ(bell.wait(first->signal()), State::done);
   first->signal().arm();
   for (int i = 0; i < 20; ++i) {
-    auto other = work_of(append_run, &log_);
-    other->launch(*device_);
-    ASSERT_EQ(bell_.wait(other->signal()), State::done);
+    auto other = work_of(append_run, &log);
+    other->launch(*device);
+    ASSERT_EQ(bell.wait(other->signal()), State::done);
   }
-  device_.reset();
+  device.reset();
   EXPECT_EQ(first->signal().state(), State::pending);
 }
 
@@ -246,59 +247,59 @@ TEST_P(DeviceConformance, TheSinkHearsOfSignalsThatFireLater) {
   constexpr int kLaunches = 50;
   std::vector<std::unique_ptr<Work>> works;
   for (int i = 0; i < kLaunches; ++i) {
-    works.push_back(work_of(append_run, &log_));
-    works.back()->launch(*device_);
+    works.push_back(work_of(append_run, &log));
+    works.back()->launch(*device);
     if (works.back()->signal().state() == State::pending) ++late;
   }
-  for (const auto& work : works) ASSERT_EQ(bell_.wait(work->signal()), State::done);
-  device_.reset();  // after which no call can be on its way
-  EXPECT_GE(bell_.count(), late);
-  EXPECT_LE(bell_.count(), kLaunches);
+  for (const auto& work : works) ASSERT_EQ(bell.wait(work->signal()), State::done);
+  device.reset();  // after which no call can be on its way
+  EXPECT_GE(bell.count(), late);
+  EXPECT_LE(bell.count(), kLaunches);
 }
 
 TEST_P(DeviceConformance, AFailureArrivesWithItsTextAndArgument) {
   Fault fault{.argument = 0, .text = "argument 0: no good"};
   std::uint8_t* const data = segment(8);
   auto failing = work_of(fault_run, &fault);
-  failing->set_tensor(*device_, data, 8);
-  failing->launch(*device_);
-  auto next = work_of(append_run, &log_, 5);
-  next->launch(*device_);
-  const State state = bell_.wait(failing->signal());
+  failing->set_tensor(*device, data, 8);
+  failing->launch(*device);
+  auto next = work_of(append_run, &log, 5);
+  next->launch(*device);
+  const State state = bell.wait(failing->signal());
   // What comes after a failed launch is not the device's to stop.
-  EXPECT_EQ(bell_.wait(next->signal()), State::done);
-  if (!device_->computes()) {
+  EXPECT_EQ(bell.wait(next->signal()), State::done);
+  if (!device->computes()) {
     EXPECT_EQ(state, State::done);
     return;
   }
   EXPECT_EQ(state, State::failed);
   EXPECT_STREQ(failing->signal().failure.text, "argument 0: no good");
   EXPECT_EQ(failing->signal().failure.argument, 0);
-  EXPECT_EQ(log_.values, std::vector<std::int64_t>{5});
+  EXPECT_EQ(log.values, std::vector<std::int64_t>{5});
 
   failing->signal().arm();
   fault = {.status = RANKCAST_OK, .text = ""};
-  failing->launch(*device_);
-  EXPECT_EQ(bell_.wait(failing->signal()), State::done);
+  failing->launch(*device);
+  EXPECT_EQ(bell.wait(failing->signal()), State::done);
   EXPECT_STREQ(failing->signal().failure.text, "");
 }
 
 TEST_P(DeviceConformance, AFailureIsCompleteWhateverTheKernelLeft) {
   Fault fault{.status = 7, .argument = 3, .text = ""};
   auto work = work_of(fault_run, &fault);
-  work->launch(*device_);
-  if (!device_->computes()) {
-    EXPECT_EQ(bell_.wait(work->signal()), State::done) << "no kernel ran that could fail";
+  work->launch(*device);
+  if (!device->computes()) {
+    EXPECT_EQ(bell.wait(work->signal()), State::done) << "no kernel ran that could fail";
     return;
   }
-  ASSERT_EQ(bell_.wait(work->signal()), State::failed);
+  ASSERT_EQ(bell.wait(work->signal()), State::failed);
   EXPECT_THAT(work->signal().failure.text, HasSubstr("7"));
   EXPECT_EQ(work->signal().failure.argument, -1) << "the call has no argument 3";
 
   work->signal().arm();
   fault = {.argument = -9, .text = std::string(RANKCAST_FAILURE_TEXT_BYTES, 'x')};
-  work->launch(*device_);
-  ASSERT_EQ(bell_.wait(work->signal()), State::failed);
+  work->launch(*device);
+  ASSERT_EQ(bell.wait(work->signal()), State::failed);
   EXPECT_EQ(std::string(work->signal().failure.text),
             std::string(RANKCAST_FAILURE_TEXT_BYTES - 1, 'x'));
   EXPECT_EQ(work->signal().failure.argument, -1);
@@ -328,22 +329,22 @@ TEST_P(DeviceConformance, CopiesAndLaunchesKeepTheirOrder) {
   auto down = std::make_unique<Signal>();
   up->arm();
   down->arm();
-  device_->copy(data, from.data(), kBytes, *up);
+  device->copy(data, from.data(), kBytes, *up);
   std::vector<std::unique_ptr<Work>> works;
   for (int i = 0; i < 5; ++i) {
     works.push_back(work_of(add_run, nullptr, 3));
-    works.back()->set_tensor(*device_, data, kBytes);
-    works.back()->launch(*device_);
+    works.back()->set_tensor(*device, data, kBytes);
+    works.back()->launch(*device);
   }
-  device_->copy(to.data(), data, kBytes, *down);
-  ASSERT_EQ(bell_.wait(*down), State::done);
-  EXPECT_EQ(to, std::vector<std::uint8_t>(kBytes, device_->computes() ? 25 : 10));
+  device->copy(to.data(), data, kBytes, *down);
+  ASSERT_EQ(bell.wait(*down), State::done);
+  EXPECT_EQ(to, std::vector<std::uint8_t>(kBytes, device->computes() ? 25 : 10));
 }
 
 TEST_P(DeviceConformance, RefusesToImportNothing) {
   std::uint8_t byte = 0;
   for (const auto& imported :
-       {device_->import_segment(nullptr, 64), device_->import_segment(&byte, 0)}) {
+       {device->import_segment(nullptr, 64), device->import_segment(&byte, 0)}) {
     ASSERT_FALSE(imported);
     EXPECT_EQ(imported.error().code, ErrorCode::invalid_argument);
   }
@@ -352,20 +353,21 @@ TEST_P(DeviceConformance, RefusesToImportNothing) {
 TEST_P(DeviceConformance, TakesManyInFlight) {
   constexpr int kLaunches = 10'000;
   std::vector<std::unique_ptr<Work>> works;
-  for (int i = 0; i < kLaunches; ++i) works.push_back(work_of(append_run, &log_, i));
-  for (const auto& work : works) work->launch(*device_);
-  ASSERT_EQ(bell_.wait(works.back()->signal()), State::done);
+  works.reserve(kLaunches);
+  for (int i = 0; i < kLaunches; ++i) works.push_back(work_of(append_run, &log, i));
+  for (const auto& work : works) work->launch(*device);
+  ASSERT_EQ(bell.wait(works.back()->signal()), State::done);
   for (const auto& work : works) ASSERT_EQ(work->signal().state(), State::done);
-  EXPECT_EQ(log_.values.size(), device_->computes() ? std::size_t{kLaunches} : 0u);
+  EXPECT_EQ(log.values.size(), device->computes() ? std::size_t{kLaunches} : 0u);
 }
 
 TEST_P(DeviceConformance, AllHasFiredWhenItIsGone) {
   std::vector<std::unique_ptr<Work>> works;
   for (int i = 0; i < 200; ++i) {
-    works.push_back(work_of(append_run, &log_, i));
-    works.back()->launch(*device_);
+    works.push_back(work_of(append_run, &log, i));
+    works.back()->launch(*device);
   }
-  device_.reset();
+  device.reset();
   bool failed_before = false;
   for (const auto& work : works) {
     const State state = work->signal().state();
@@ -377,8 +379,8 @@ TEST_P(DeviceConformance, AllHasFiredWhenItIsGone) {
 }
 
 TEST_P(DeviceConformance, ComesAndGoesIdle) {
-  device_.reset();
-  EXPECT_EQ(bell_.count(), 0);
+  device.reset();
+  EXPECT_EQ(bell.count(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, DeviceConformance, ::testing::ValuesIn(all_cases()),

@@ -38,6 +38,7 @@ std::vector<std::int64_t> checksums(std::vector<HostTensor>& inputs, HostTensor&
   for (HostTensor& input : inputs) call.in(input);
   call.out(out).must_succeed();
   std::vector<std::int64_t> found;
+  found.reserve(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     found.push_back(static_cast<std::int64_t>(out.bits(i)));
   }

@@ -82,27 +82,27 @@ void run(benchmark::State& state, const rankcast_kernel& kernel, const Call& cal
   }
 }
 
-void BM_Sum(benchmark::State& state) {
+void run_sum(benchmark::State& state) {
   const Call call(state.range(0), state.range(1), state.range(2) != 0);
   run(state, kernel("rankcast.sum"), call);
   state.SetBytesProcessed(state.iterations() * state.range(0) * state.range(1) * 4);
 }
-BENCHMARK(BM_Sum)
+BENCHMARK(run_sum)
     ->ArgNames({"inputs", "elements", "shared"})
     ->ArgsProduct({{141}, {1, 16, 64, 1024, 16384}, {0, 1}})
     ->Args({2, 16, 1})
     ->Args({8, 1'000'000, 1});
 
-void BM_SumCheck(benchmark::State& state) {
+void check_sum(benchmark::State& state) {
   const Call call(state.range(0), 16, state.range(1) != 0);
   rankcast_failure failure{};
   for (auto _ : state) {
     if (kernel("rankcast.sum").check(call.get(), &failure) != RANKCAST_OK) std::abort();
   }
 }
-BENCHMARK(BM_SumCheck)->ArgNames({"inputs", "shared"})->ArgsProduct({{141}, {0, 1}});
+BENCHMARK(check_sum)->ArgNames({"inputs", "shared"})->ArgsProduct({{141}, {0, 1}});
 
-void BM_Checksum(benchmark::State& state) {
+void run_checksum(benchmark::State& state) {
   Call call(1, state.range(0) / 4, false);
   std::int64_t sum = 0;
   std::int64_t one = 1;
@@ -116,7 +116,7 @@ void BM_Checksum(benchmark::State& state) {
   run(state, kernel("rankcast.checksum"), call);
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(BM_Checksum)->ArgNames({"bytes"})->Arg(64)->Arg(4096)->Arg(1'000'000);
+BENCHMARK(run_checksum)->ArgNames({"bytes"})->Arg(64)->Arg(4096)->Arg(1'000'000);
 
 }  // namespace
 }  // namespace rankcast::kernels

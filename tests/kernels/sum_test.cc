@@ -97,6 +97,7 @@ RC_GTEST_PROP(SumProperty, AnyLayoutGivesThePlainLoop, ()) {
   const std::vector<std::int64_t> shape = any_shape();
   const auto input_count = *rc::gen::inRange<std::size_t>(1, 12);
   std::vector<HostTensor> inputs;
+  inputs.reserve(input_count);
   for (std::size_t k = 0; k < input_count; ++k) inputs.push_back(any_tensor(dtype, shape));
   HostTensor out = any_tensor(dtype, shape);
   HostCall call("rankcast.sum");

@@ -204,6 +204,7 @@ TEST(KernelRegistry, EntriesAreReadWhileOthersAreAdded) {
   KernelRegistry registry;
   constexpr std::uint32_t kKernels = 500;
   std::vector<std::thread> ranks;
+  ranks.reserve(2);
   for (int rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&] {
       std::uint32_t seen = 0;

@@ -30,7 +30,7 @@
 #ifdef TEST_NULL_KERNELS
 #define TEST_KERNELS nullptr
 #else
-#define TEST_KERNELS &kernels[0].now
+#define TEST_KERNELS &kKernels[0].now
 #endif
 
 #ifdef TEST_UNRESOLVED
@@ -55,7 +55,7 @@ struct Kernel {
   return state == nullptr ? RANKCAST_OK : RANKCAST_FAILED;
 }
 
-[[maybe_unused]] constexpr Kernel kernels[] = {
+[[maybe_unused]] constexpr Kernel kKernels[] = {
     {.now = {.struct_size = TEST_STRUCT_SIZE,
              .flags = 0,
              .name = TEST_FIRST_NAME,
