@@ -71,7 +71,7 @@ class Job {
   /// The built-in kernel that each rank's one task runs.
   virtual const char* kernel() const = 0;
   virtual int ranks() const = 0;
-  /// In the order of the task's arguments. At least one input and one output.
+  /// In the order of the task's arguments: one or more inputs, then one output.
   virtual std::span<const JobTensor> tensors() const = 0;
   /// The bytes that `tensor` has on `rank` before the first round; valid while the job lives.
   virtual std::span<const std::byte> initial(std::size_t tensor, int rank) const = 0;

@@ -50,22 +50,15 @@ Product::Product(const Job& job, Mesh mesh, const ProductOptions& options)
 
 Program Product::program() const {
   const std::string kernel = options_.kernel ? options_.kernel->first : job_.kernel();
-  std::vector<Tag> tags;
-  for (const JobTensor& tensor : job_.tensors()) tags.push_back(tensor.tag);
-  return Program(job_.name(),
-                 [kernel, tags](Orchestrator& orchestrator, const Arguments& arguments) {
-                   for (int rank = 0; rank < orchestrator.world_size(); ++rank) {
-                     TaskArgs task;
-                     for (std::size_t i = 0; i < tags.size(); ++i) {
-                       if (tags[i] == Tag::out) {
-                         task.out(arguments[i].shard_on(rank));
-                       } else {
-                         task.in(arguments[i].shard_on(rank));
-                       }
-                     }
-                     orchestrator.submit(kernel, rank, task);
-                   }
-                 });
+  return Program(job_.name(), [kernel](Orchestrator& orch, const Arguments& args) {
+    const std::size_t output = args.size() - 1;
+    for (int rank = 0; rank < orch.world_size(); ++rank) {
+      TaskArgs task;
+      for (std::size_t i = 0; i < output; ++i) task.in(args[i].shard_on(rank));
+      task.out(args[output].shard_on(rank));
+      orch.submit(kernel, rank, task);
+    }
+  });
 }
 
 void Product::place_tensors(std::uint64_t live_buffers) {

@@ -58,8 +58,9 @@ class Table {
 
 std::string ratio_text(double ratio, std::optional<double> budget) {
   if (ratio <= 0) return {};
-  if (!budget) return fmt::format("{:>8.2f}x", ratio);
-  return fmt::format("{:>8.2f}x  <= {:.1f} {}", ratio, *budget, ratio <= *budget ? "met" : "OVER");
+  std::string text = fmt::format("{:>8.{}f}x", ratio, ratio < 0.1 ? 4 : 2);
+  if (!budget) return text;
+  return fmt::format("{}  <= {:.1f} {}", text, *budget, ratio <= *budget ? "met" : "OVER");
 }
 
 void add_figures(Table& table, const DispatchResult& result) {

@@ -23,12 +23,12 @@ class ChecksumJobTest : public testing::Test {
   void SetUp() override {
     std::string pattern = (fs::temp_directory_path() / "rankcast-checksum.XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
+    folder = pattern;
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(folder); }
 
   std::string write(const std::string& bytes) const {
-    const fs::path path = folder_ / "model.safetensors";
+    const fs::path path = folder / "model.safetensors";
     std::ofstream(path, std::ios::binary) << bytes;
     return path.string();
   }
@@ -43,7 +43,7 @@ class ChecksumJobTest : public testing::Test {
                                 "l"));
   }
 
-  fs::path folder_;
+  fs::path folder;
 };
 
 std::vector<std::int64_t> sums(const Job& job, const Rounds::Preparation& preparation, int rank) {
@@ -104,7 +104,7 @@ TEST_F(ChecksumJobTest, TheTrueChecksumsPassAndNoOthersDo) {
 }
 
 TEST_F(ChecksumJobTest, RefusesFilesThatCannotBeUsed) {
-  const std::string missing = (folder_ / "missing.safetensors").string();
+  const std::string missing = (folder / "missing.safetensors").string();
   test::expect_error(ErrorCode::invalid_argument, {missing},
                      [&] { make_checksum_job(1, missing); });
   const std::string garbage = write("no header");

@@ -20,20 +20,20 @@ class OutputFileTest : public testing::Test {
   void SetUp() override {
     std::string pattern = (fs::temp_directory_path() / "rankcast-output.XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
+    folder = pattern;
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(folder); }
 
-  std::string path(const char* name) const { return (folder_ / name).string(); }
+  std::string path(const char* name) const { return (folder / name).string(); }
   std::string read(const char* name) const {
     std::ifstream file(path(name));
     return {std::istreambuf_iterator<char>(file), {}};
   }
   std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {}));
   }
 
-  fs::path folder_;
+  fs::path folder;
 };
 
 TEST_F(OutputFileTest, AppearsWhenItIsWritten) {
@@ -83,8 +83,8 @@ TEST_F(OutputFileTest, WhatCannotBeWrittenIsRefusedAtOnceWithItsName) {
   const std::string missing = path("no/such/folder/a");
   test::expect_error(ErrorCode::invalid_argument, {missing, "No such file"},
                      [&] { OutputFile file(missing); });
-  test::expect_error(ErrorCode::invalid_argument, {folder_.string(), "directory"},
-                     [&] { OutputFile file(folder_.string()); });
+  test::expect_error(ErrorCode::invalid_argument, {folder.string(), "directory"},
+                     [&] { OutputFile file(folder.string()); });
   test::expect_error(ErrorCode::invalid_argument, {"cannot be written"},
                      [&] { OutputFile file(""); });
   EXPECT_EQ(files(), 0U);

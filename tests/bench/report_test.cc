@@ -40,7 +40,7 @@ DispatchResult result() {
   result.product = side(100);
   result.repacked = side(50);
   result.reused = side(25);
-  result.counters = {40, 40 * 284, 0, 40 * 284, 40 * 20000, 10};
+  result.counters = {40, 11'360, 0, 11'360, 800'000, 10};
   result.ratio = {2.125, 1.5, 1.25};
   return result;
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -55,8 +56,8 @@ class Inputs {
 };
 
 std::optional<Mismatch> check(const Rounds& rounds, const std::vector<float>& outputs, int ranks) {
-  std::vector<int> all;
-  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
   return rounds.check(std::as_bytes(std::span(outputs)), all);
 }
 

@@ -4,7 +4,7 @@
 
 namespace rankcast::tools {
 
-ExitCode exit_code_of(ErrorCode code) noexcept {
+int exit_code_of(ErrorCode code) noexcept {
   switch (code) {
     case ErrorCode::invalid_argument:
       return kExitUsage;

@@ -1,4 +1,4 @@
-// How a command ends.
+// How a command ends: its exit codes.
 #pragma once
 
 #include <exception>
@@ -8,14 +8,17 @@
 
 namespace rankcast::tools {
 
-enum ExitCode : int {
-  kExitGood = 0,
-  kExitWrongResult = 1,   ///< Something ran and gave a wrong result, or its kernel failed.
-  kExitUsage = 2,         ///< What was typed is wrong; nothing was run.
-  kExitEnvironment = 3,   ///< The machine or the installation cannot do it.
-  kExitTimeout = 4,       ///< Something did not end in time.
-  kExitInterrupted = 130  ///< Ctrl-C, as a shell expects it.
-};
+inline constexpr int kExitGood = 0;
+/// Something ran and gave a wrong result, or its kernel failed.
+inline constexpr int kExitWrongResult = 1;
+/// What was typed is wrong; nothing was run.
+inline constexpr int kExitUsage = 2;
+/// The machine or the installation cannot do it.
+inline constexpr int kExitEnvironment = 3;
+/// Something did not end in time.
+inline constexpr int kExitTimeout = 4;
+/// Ctrl-C, as a shell expects it.
+inline constexpr int kExitInterrupted = 130;
 
 /// Ctrl-C or a request to end.
 class Interrupted : public std::exception {
@@ -23,7 +26,7 @@ class Interrupted : public std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-ExitCode exit_code_of(ErrorCode code) noexcept;
+int exit_code_of(ErrorCode code) noexcept;
 
 /// Runs `command`, says on stderr in one line what it threw, and gives the exit code for it.
 template <class Command>
