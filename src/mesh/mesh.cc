@@ -41,7 +41,10 @@ detail::MeshCore& Mesh::core() const {
   return *core_;
 }
 
-int Mesh::world_size() const { return core().world_size(); }
+int Mesh::world_size() const {
+  core().check_open();
+  return core().world_size();
+}
 std::vector<RankInfo> Mesh::ranks() const { return core().ranks(); }
 MeshStats Mesh::stats() const { return core().stats(); }
 

@@ -78,6 +78,7 @@ void RunTable::recycle(RunState* state) noexcept {
   state->held = false;
   state->error = base::Status();
   state->error_told = false;
+  state->is_transfer = false;
   base::store_release(state->finished, false);  // pairs: run_finished
   spare_states_.push_back(state);
 }

@@ -191,26 +191,32 @@ Run::~Run() {
 
 namespace {
 
-detail::RunState& checked(detail::RunState* state, const char* call) {
+detail::RunState& checked(const detail::MeshCore* mesh, detail::RunState* state, const char* call) {
   if (state == nullptr) {
     base::throw_error(base::failure(ErrorCode::invalid_argument, "{}: the run is empty", call));
+  }
+  if (mesh->is_forked()) {
+    base::throw_error(base::failure(
+        ErrorCode::closed, "{}: the run belongs to the parent of this forked process", call));
   }
   return *state;
 }
 
 }  // namespace
 
-std::uint64_t Run::dispatch_id() const { return checked(state_, "dispatch_id").run; }
+std::uint64_t Run::dispatch_id() const { return checked(mesh_.get(), state_, "dispatch_id").run; }
 
-bool Run::done() const { return mesh_->done(checked(state_, "done")); }
+bool Run::done() const { return mesh_->done(checked(mesh_.get(), state_, "done")); }
 
-void Run::wait() const { mesh_->wait(checked(state_, "wait"), base::Deadline::never()); }
+void Run::wait() const {
+  mesh_->wait(checked(mesh_.get(), state_, "wait"), base::Deadline::never());
+}
 
 bool Run::wait_for(std::chrono::duration<double> timeout) const {
-  detail::RunState& state = checked(state_, "wait_for");
+  detail::RunState& state = checked(mesh_.get(), state_, "wait_for");
   return mesh_->wait(state, detail::checked_deadline(timeout, "wait_for: the timeout"));
 }
 
-RunReport Run::report() const { return mesh_->report(checked(state_, "report")); }
+RunReport Run::report() const { return mesh_->report(checked(mesh_.get(), state_, "report")); }
 
 }  // namespace rankcast
