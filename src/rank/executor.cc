@@ -85,7 +85,14 @@ Status Executor::take_frame(const frame::Record& record) {
     return failure(ErrorCode::internal, "damaged record: its frame is in no segment");
   Status status =
       frame_decoder_.decode(source, record.frame.bytes, port_.rank(), port_.world_size());
-  return status.ok() ? resolve() : status;
+  if (!status.ok()) return status;
+  // The timeline ends where the record says: a frame of more or fewer tasks would pass it or fall
+  // short.
+  if (const std::size_t tasks = frame_decoder_.frame().tasks.size(); tasks != record.tasks) {
+    return failure(ErrorCode::internal, "damaged record: it says {} tasks, its frame has {}",
+                   record.tasks, tasks);
+  }
+  return resolve();
 }
 
 // Makes a DLTensor of every argument: the rank's half of the path of a dispatch.

@@ -44,11 +44,16 @@ base::Result<Preparation> PreparedKernels::get(std::uint64_t prepare_id,
     found = entries_.end();
   }
   if (found == entries_.end()) {
+    // What is prepared serves every call of these layouts: there are no data yet.
+    std::vector<DLTensor> tensors(call.tensors, call.tensors + call.tensor_count);
+    for (DLTensor& tensor : tensors) tensor.data = nullptr;
+    rankcast_call without_data = call;
+    without_data.tensors = tensors.data();
     rankcast_preparation preparation{};
     preparation.struct_size = sizeof(preparation);
     rankcast_failure failure{};
     failure.argument = -1;
-    if (kernel.prepare(&context, &call, &preparation, &failure) != RANKCAST_OK) {
+    if (kernel.prepare(&context, &without_data, &preparation, &failure) != RANKCAST_OK) {
       failure.text[RANKCAST_FAILURE_TEXT_BYTES - 1] = '\0';
       *failed_argument = failure.argument;
       return base::unexpected_failure(ErrorCode::task_failed, "prepare: {}", failure.text);
