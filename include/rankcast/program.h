@@ -182,6 +182,9 @@ class RANKCAST_API Arguments {
 ///
 /// Takes its memory from an arena that the thread keeps between submits: building one allocates
 /// nothing once it has grown. Calls chain: `TaskArgs{}.in(a).in(b).out(c)`.
+///
+/// One that refers to arguments of a submit is made inside that submit's orchestration function,
+/// and is `invalid_argument` to another; one that holds tensors and scalars alone may be kept.
 class RANKCAST_API TaskArgs {
  public:
   TaskArgs();
@@ -224,6 +227,7 @@ class RANKCAST_API TaskArgs {
   detail::TaskArgument* begin_ = nullptr;
   detail::TaskArgument* end_ = nullptr;
   detail::TaskArgument* limit_ = nullptr;
+  std::uint64_t submit_;  // in whose orchestration function it was made; 0: in none
   std::unique_ptr<detail::TaskArgsStorage> storage_;
 };
 

@@ -35,15 +35,8 @@ class MeshCore::CatalogOfRegistry final : public program::KernelCatalog {
     return fmt::format("{}", fmt::join(registry_.names(), ", "));
   }
 
-  std::uint64_t next_prepare_id() override {
-    base::MutexLock lock(mutex_);
-    return ++last_prepare_id_;
-  }
-
  private:
   rank::KernelRegistry& registry_;  // borrowed from the mesh's environment, which outlives this
-  base::Mutex mutex_;
-  std::uint64_t last_prepare_id_ RC_GUARDED_BY(mutex_) = 0;
 };
 
 namespace {

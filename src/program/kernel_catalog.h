@@ -24,9 +24,6 @@ class KernelCatalog {
   virtual std::optional<CatalogEntry> find(std::string_view name) const = 0;
   /// All names, for a message: "a, b, c".
   virtual std::string describe() const = 0;
-  /// A number that no call before has given, from 1: names one (kernel, layouts) combination to the
-  /// ranks.
-  virtual std::uint64_t next_prepare_id() = 0;
 };
 
 }  // namespace rankcast::program

@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
+#include "base/atomic.h"
 #include "tensor/layout.h"
 #include "tensor/tensor_access.h"
 
@@ -65,6 +67,36 @@ static_assert(offsetof(ArgumentRecord, tag) == offsetof(ArgumentRecord, lane) + 
   return i;
 }
 
+// The same for equal kernels, shapes, dtypes and strides: whatever the scalars, and in every
+// orchestration of a mesh. Should two that differ meet in one number, the rank sees it and prepares
+// anew.
+std::uint64_t prepare_id_of(std::uint32_t kernel, std::span<const ArgumentRecord> arguments,
+                            std::span<const frame::LayoutRecord> layouts) noexcept {
+  constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
+  std::uint64_t hash = (std::uint64_t{kernel} + 1) * kMultiplier;
+  for (const ArgumentRecord& argument : arguments) {
+    hash = (hash ^ tensor::layout_hash(layouts[argument.layout])) * kMultiplier;
+    hash ^= hash >> 32;
+  }
+  return hash == 0 ? 1 : hash;
+}
+
+// While an orchestration function runs; of several meshes one may run inside another's.
+class SubmitScope {
+ public:
+  SubmitScope() noexcept : outer_(current_submit) {
+    // Written and read by: submitting threads. Ordered by: nothing; only that each is new counts.
+    static std::atomic<std::uint64_t> last{0};
+    current_submit = base::fetch_add_relaxed(last, std::uint64_t{1}) + 1;  // relaxed: a number
+  }
+  ~SubmitScope() { current_submit = outer_; }
+  SubmitScope(const SubmitScope&) = delete;
+  SubmitScope& operator=(const SubmitScope&) = delete;
+
+ private:
+  const std::uint64_t outer_;
+};
+
 }  // namespace
 
 OrchestratorImpl::OrchestratorImpl(const program::MeshView& mesh)
@@ -76,6 +108,8 @@ void OrchestratorImpl::run(const Program& program, std::span<const Argument> arg
   first_failure_ = Status();
   if (layouts_.begin_run()) memo_.clear();
   take_arguments(arguments);
+  const SubmitScope scope;
+  submit_ = current_submit;
   Orchestrator orchestrator(*this);
   program.function()(orchestrator, Arguments(entries_.data(), entries_.size()));
   if (!first_failure_.ok()) base::throw_error(first_failure_);
@@ -124,7 +158,8 @@ void OrchestratorImpl::take_arguments(std::span<const Argument> arguments) {
                     "argument {} of the submit belongs to another mesh (incarnation {}, this is "
                     "{}); pass a tensor that this mesh gave",
                     i, mesh, mesh_.incarnation)
-                    .with_argument(static_cast<int>(i)));
+                    .with_argument(static_cast<int>(i))
+                    .with_rank(entry.shards[0].rank));
     }
     const auto numbers = layouts_.intern(*entry.layout, draft_.layouts);
     entry.layout_id = numbers.id;
@@ -174,8 +209,26 @@ const OrchestratorImpl::KernelName& OrchestratorImpl::find_kernel(std::string_vi
   return kernels_.back();
 }
 
+// For arguments that were put together outside of this orchestration function: the program's own
+// tensors may come from anywhere, references only from here: what lies at a reference's place may
+// be an argument of this submit by now, and as good as the one that was meant.
+Status OrchestratorImpl::check_submit(const KernelName& kernel, int rank,
+                                      const TaskArgs& arguments) const {
+  for (std::size_t i = 0; i < arguments.tensor_count(); ++i) {
+    if (arguments.begin_[i].number == kOwnTensor) continue;
+    return failure(ErrorCode::invalid_argument, "argument {} of task {} ('{}') on rank {}: {}", i,
+                   draft_.task_count, kernel.name, rank, kOfAnotherSubmit)
+        .with_rank(rank)
+        .with_argument(static_cast<int>(i));
+  }
+  return {};
+}
+
 Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
                                      const TaskArgs& arguments) {
+  if (arguments.submit_ != submit_) [[unlikely]] {
+    if (Status status = check_submit(kernel, rank, arguments); !status.ok()) return status;
+  }
   frame::FrameDraft& lane = draft_.lane(rank);
   const memory::BufferTable& table = *mesh_.tables[static_cast<std::size_t>(rank)];
   const std::size_t count = arguments.tensor_count();
@@ -327,7 +380,9 @@ Status OrchestratorImpl::check_call(const KernelName& kernel, int rank, const Ta
         .with_rank(rank)
         .with_argument(refused.argument);
   }
-  *prepare_id = mesh_.catalog->next_prepare_id();
+  *prepare_id = prepare_id_of(
+      kernel.entry.id, lane.arguments.span().subspan(task.arguments.first, task.arguments.count),
+      draft_.layouts.span());
   memo_.add(remembered, *prepare_id);
   return {};
 }

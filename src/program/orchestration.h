@@ -62,6 +62,7 @@ class OrchestratorImpl {
 
   void take_arguments(std::span<const Argument> arguments);
   const KernelName& find_kernel(std::string_view name, int rank);
+  base::Status check_submit(const KernelName& kernel, int rank, const TaskArgs& arguments) const;
   base::Status encode_task(const KernelName& kernel, int rank, const TaskArgs& arguments);
   base::Status encode_argument(const TaskArgument& argument, const TaskArgs& arguments,
                                const memory::BufferTable& table, int rank,
@@ -86,6 +87,7 @@ class OrchestratorImpl {
   base::Scratch<rankcast_scalar> scalars_;
   base::Status first_failure_;
   std::uint64_t table_visits_ = 0;
+  std::uint64_t submit_ = 0;  // of the run at hand
 };
 
 }  // namespace rankcast::detail

@@ -30,7 +30,7 @@ Storage take_storage() {
 
 }  // namespace
 
-TaskArgs::TaskArgs() : storage_(take_storage()) {
+TaskArgs::TaskArgs() : submit_(detail::current_submit), storage_(take_storage()) {
   begin_ = end_ = storage_->arguments.data();
   limit_ = storage_->arguments.end();
 }
@@ -46,12 +46,14 @@ TaskArgs::TaskArgs(TaskArgs&& other) noexcept
     : begin_(std::exchange(other.begin_, nullptr)),
       end_(std::exchange(other.end_, nullptr)),
       limit_(std::exchange(other.limit_, nullptr)),
+      submit_(other.submit_),
       storage_(std::move(other.storage_)) {}
 
 TaskArgs& TaskArgs::operator=(TaskArgs&& other) noexcept {
   std::swap(begin_, other.begin_);
   std::swap(end_, other.end_);
   std::swap(limit_, other.limit_);
+  std::swap(submit_, other.submit_);
   std::swap(storage_, other.storage_);
   return *this;
 }

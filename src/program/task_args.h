@@ -1,11 +1,17 @@
 // What TaskArgs keeps its arguments in.
 #pragma once
 
+#include <cstdint>
+
 #include "base/scratch.h"
 #include "frame/records.h"
 #include "rankcast/program.h"
 
 namespace rankcast::detail {
+
+/// The number of the submit whose orchestration function this thread runs; 0 outside of one. No two
+/// submits of the process have the same.
+inline thread_local std::uint64_t current_submit = 0;
 
 /// Lent to one TaskArgs at a time and kept by the thread in between, so that its memory is used
 /// again.
