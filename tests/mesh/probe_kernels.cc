@@ -1,0 +1,91 @@
+// A kernel library for tests of a whole mesh: it tells how often it was prepared and what it was
+// given.
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "rankcast/kernel_abi.h"
+
+namespace {
+
+// Of the process: a test reads them through `probe.counts`.
+std::atomic<std::int64_t> prepared{0};
+std::atomic<std::int64_t> released{0};
+
+int check(const rankcast_call* call, rankcast_failure* failure) {
+  if (call->tensor_count == 1 && call->tensors[0].dtype.bits == 64) return RANKCAST_OK;
+  failure->argument = 0;
+  std::snprintf(failure->text, sizeof(failure->text),
+                "argument 0: one tensor of 64-bit elements is wanted");
+  return RANKCAST_FAILED;
+}
+
+int prepare(const rankcast_kernel_context* context, const rankcast_call* call,
+            rankcast_preparation* preparation, rankcast_failure* /*failure*/) {
+  if (context->rank < 0 || call->tensors[0].data != nullptr) return RANKCAST_FAILED;
+  prepared.fetch_add(1);
+  preparation->state = new std::int64_t(call->tensors[0].shape[0]);
+  preparation->workspace_bytes = 4096;
+  return RANKCAST_OK;
+}
+
+// Writes the extent that it was prepared for, through its workspace.
+int run(const rankcast_kernel_context* context, void* state, const rankcast_call* call,
+        rankcast_failure* /*failure*/) {
+  if (context->workspace == nullptr || context->workspace_bytes < 4096) return RANKCAST_FAILED;
+  std::memcpy(context->workspace, state, sizeof(std::int64_t));
+  auto* out = static_cast<std::int64_t*>(call->tensors[0].data);
+  std::memcpy(&out[0], context->workspace, sizeof(std::int64_t));
+  return RANKCAST_OK;
+}
+
+void release(void* state) {
+  released.fetch_add(1);
+  delete static_cast<std::int64_t*>(state);
+}
+
+int counts(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankcast_call* call,
+           rankcast_failure* /*failure*/) {
+  auto* out = static_cast<std::int64_t*>(call->tensors[0].data);
+  out[0] = prepared.load();
+  out[1] = released.load();
+  return RANKCAST_OK;
+}
+
+int refuse(const rankcast_kernel_context* /*context*/, const rankcast_call* /*call*/,
+           rankcast_preparation* /*preparation*/, rankcast_failure* failure) {
+  std::snprintf(failure->text, sizeof(failure->text), "cannot be prepared here");
+  return RANKCAST_FAILED;
+}
+
+constexpr rankcast_kernel kernel(const char* name, decltype(rankcast_kernel::check) check_call,
+                                 decltype(rankcast_kernel::prepare) prepare_call,
+                                 decltype(rankcast_kernel::run) run_call,
+                                 decltype(rankcast_kernel::release) release_state) {
+  return {.struct_size = sizeof(rankcast_kernel),
+          .flags = 0,
+          .name = name,
+          .check = check_call,
+          .prepare = prepare_call,
+          .run = run_call,
+          .release = release_state};
+}
+
+constexpr rankcast_kernel kernels[] = {
+    kernel("probe.prepared", check, prepare, run, release),
+    kernel("probe.counts", check, nullptr, counts, nullptr),
+    kernel("probe.refuses", nullptr, refuse, counts, nullptr),
+};
+
+}  // namespace
+
+const rankcast_kernel_table rankcast_kernels = {
+    .abi_version = RANKCAST_KERNEL_ABI_VERSION,
+    .struct_size = sizeof(rankcast_kernel_table),
+    .kernel_size = sizeof(rankcast_kernel),
+    .kernel_count = 3,
+    .kernels = kernels,
+    .library_name = "probe",
+    .library_version = "1",
+};

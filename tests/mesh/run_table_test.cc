@@ -1,0 +1,280 @@
+// The runs in flight: slots, room for frames, and what a run came to.
+#include "mesh/run_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+#include "base/fault_point.h"
+#include "mesh/link_heap.h"
+
+namespace rankcast::mesh {
+namespace {
+
+constexpr int kWorld = 3;
+constexpr int kSlots = 2;
+
+std::unique_ptr<link::Link> make_link() {
+  link::LinkOptions options;
+  options.world_size = kWorld;
+  options.shared_bytes = RunTable::shared_bytes(kWorld, kSlots);
+  return link::find_link("thread").value()->create(options).value();
+}
+
+class RunTableTest : public ::testing::Test {
+ protected:
+  void TearDown() override { base::disarm_all_fault_points(); }
+
+  /// A state of one task a rank, ready to be published as run `run`.
+  RunState* take(std::uint64_t run) {
+    RunState* state = table_.try_take();
+    if (state == nullptr) return nullptr;
+    state->run = run;
+    for (int rank = 0; rank < kWorld; ++rank) {
+      RunLane lane;
+      lane.rank = rank;
+      lane.tasks = 1;
+      EXPECT_TRUE(table_.reserve_frame(*state, lane, 256).ok());
+      lane.end = base::TimelineValue::make(run, 1);
+      state->lanes.push(lane);
+    }
+    EXPECT_TRUE(table_.reserve_outcomes(*state, kWorld).ok());
+    return state;
+  }
+  RunState* published(std::uint64_t run) {
+    RunState* state = take(run);
+    table_.publish(*state);
+    return state;
+  }
+  frame::RunRecord& record(const RunState& state) {
+    return *reinterpret_cast<frame::RunRecord*>(link_->shared() +
+                                                state.slot * frame::run_record_bytes(kWorld));
+  }
+  frame::LaneReport& report(const RunState& state, int rank) {
+    return frame::lane_reports(&record(state))[rank];
+  }
+
+  std::unique_ptr<link::Link> link_ = make_link();
+  RunTable table_{*link_, kSlots};
+};
+
+TEST_F(RunTableTest, HasSoManySlotsAndNoMore) {
+  RunState* a = table_.try_take();
+  RunState* b = table_.try_take();
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  EXPECT_NE(a->slot, b->slot);
+  EXPECT_EQ(table_.reserved(), 2);
+  EXPECT_EQ(table_.try_take(), nullptr);
+  const std::uint32_t slot = b->slot;
+  table_.give_back(b);
+  EXPECT_EQ(table_.reserved(), 1);
+  RunState* c = table_.try_take();
+  ASSERT_NE(c, nullptr);
+  EXPECT_EQ(c->slot, slot) << "the one that is warm";
+  table_.give_back(a);
+  table_.give_back(c);
+  EXPECT_EQ(table_.reserved(), 0);
+}
+
+TEST_F(RunTableTest, AStateComesBackAsNew) {
+  RunState* state = published(1);
+  state->is_transfer = true;
+  report(*state, 1).error_code = static_cast<std::uint8_t>(ErrorCode::task_failed);
+  table_.finish(*state);
+  state->error_told = true;
+  EXPECT_TRUE(table_.drop(state));
+  RunState* again = table_.try_take();
+  ASSERT_EQ(again, state);
+  EXPECT_FALSE(again->is_transfer) << "or its times would never count";
+  EXPECT_FALSE(again->is_finished());
+  EXPECT_FALSE(again->error_told);
+  EXPECT_TRUE(again->error.ok());
+  EXPECT_TRUE(again->lanes.empty());
+  EXPECT_TRUE(again->held);
+  table_.give_back(again);
+}
+
+TEST_F(RunTableTest, FramesHaveRoomOfTheirOwnThatIsUsedAgain) {
+  std::set<std::byte*> places;
+  std::array<RunState*, kSlots> states{take(1), take(2)};
+  for (RunState* state : states) {
+    for (const RunLane& lane : state->lanes) {
+      EXPECT_EQ(lane.frame.bytes, 256u);
+      EXPECT_EQ(lane.frame.offset % frame::kSectionAlignment, 0u);
+      EXPECT_EQ(lane.frame_address, link_->segment(lane.frame.segment) + lane.frame.offset);
+      EXPECT_TRUE(places.insert(lane.frame_address).second);
+      std::memset(lane.frame_address, 1, lane.frame.bytes);
+    }
+  }
+  for (RunState* state : states) table_.give_back(state);
+  const std::uint64_t growths = base::scratch_growths;
+  for (std::uint64_t run = 3; run < 9; ++run) {
+    RunState* state = take(run);
+    for (const RunLane& lane : state->lanes) EXPECT_TRUE(places.contains(lane.frame_address));
+    table_.give_back(state);
+  }
+  EXPECT_EQ(base::scratch_growths, growths);
+
+  RunState* state = table_.try_take();
+  RunLane lane;
+  ASSERT_TRUE(table_.reserve_frame(*state, lane, 1'000'000).ok());
+  std::memset(lane.frame_address, 1, 1'000'000);
+  EXPECT_GT(base::scratch_growths, growths);
+  table_.give_back(state);
+}
+
+TEST_F(RunTableTest, NoMemoryForAFrameChangesNothing) {
+  RunState* state = table_.try_take();
+  RunLane lane;
+  base::arm_fault_point("base.segment_reserve");
+  const base::Status status = table_.reserve_frame(*state, lane, 256);
+  EXPECT_EQ(status.code, ErrorCode::out_of_memory);
+  base::arm_fault_point("base.segment_reserve");
+  EXPECT_EQ(table_.reserve_outcomes(*state, 10).code, ErrorCode::out_of_memory);
+  EXPECT_TRUE(table_.reserve_frame(*state, lane, 256).ok());
+  EXPECT_TRUE(table_.reserve_outcomes(*state, 10).ok());
+  table_.give_back(state);
+}
+
+TEST_F(RunTableTest, PublishFillsTheRecord) {
+  RunState* state = published(7);
+  EXPECT_EQ(record(*state).run, 7u);
+  EXPECT_EQ(record(*state).tasks, 3u);
+  EXPECT_GE(record(*state).outcomes.bytes, 3u);
+  EXPECT_EQ(table_.reserved(), 0);
+  EXPECT_EQ(table_.in_flight(), std::vector<RunState*>{state});
+  EXPECT_FALSE(record(*state).lanes_left.count_down(6)) << "a late lane of another run";
+  EXPECT_FALSE(record(*state).lanes_left.count_down(7));
+  EXPECT_FALSE(record(*state).lanes_left.count_down(7));
+  EXPECT_TRUE(record(*state).lanes_left.count_down(7)) << "the third lane is the last";
+  table_.finish(*state);
+  table_.drop(state);
+}
+
+TEST_F(RunTableTest, FinishTakesTheReports) {
+  RunState* state = published(7);
+  for (int rank = 0; rank < kWorld; ++rank) {
+    report(*state, rank).entry_ns = 100 + rank;
+    report(*state, rank).exit_ns = 200 + rank;
+    report(*state, rank).error_code = 0;
+  }
+  EXPECT_FALSE(state->is_finished());
+  table_.finish(*state);
+  EXPECT_TRUE(state->is_finished());
+  EXPECT_TRUE(state->error.ok());
+  EXPECT_TRUE(table_.in_flight().empty());
+  for (const RunLane& lane : state->lanes) {
+    EXPECT_EQ(lane.entry_ns, 100 + lane.rank);
+    EXPECT_EQ(lane.exit_ns, 200 + lane.rank);
+  }
+  EXPECT_TRUE(table_.drop(state));
+}
+
+TEST_F(RunTableTest, TheFailureOfTheFirstTaskIsTheRuns) {
+  RunState* state = published(7);
+  const auto fail = [&](int rank, std::uint32_t task, const char* text) {
+    frame::LaneReport& lane = report(*state, rank);
+    lane.error_code = static_cast<std::uint8_t>(ErrorCode::task_failed);
+    lane.error_task = task;
+    lane.error_argument = rank + 10;
+    std::strncpy(lane.error_text, text, frame::kErrorTextBytes - 1);
+  };
+  fail(0, 2, "later");
+  fail(2, 1, "first");
+  std::byte* outcomes =
+      link_->segment(record(*state).outcomes.segment) + record(*state).outcomes.offset;
+  std::memset(outcomes, 1, 3);
+  table_.finish(*state);
+  EXPECT_EQ(state->error.code, ErrorCode::task_failed);
+  EXPECT_EQ(state->error.rank, 2);
+  EXPECT_EQ(state->error.argument, 12);
+  EXPECT_EQ(state->error.text, "run 7 failed: first");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(outcomes[i], std::byte{0}) << "the next run of the slot starts with none";
+  table_.drop(state);
+}
+
+TEST_F(RunTableTest, ATextWithoutAnEndIsCut) {
+  RunState* state = published(7);
+  frame::LaneReport& lane = report(*state, 1);
+  lane.error_code = static_cast<std::uint8_t>(ErrorCode::internal);
+  lane.error_task = frame::kNone;
+  std::memset(lane.error_text, 'x', frame::kErrorTextBytes);
+  table_.finish(*state);
+  EXPECT_EQ(state->error.text, "run 7 failed: " + std::string(frame::kErrorTextBytes, 'x'));
+  table_.drop(state);
+}
+
+TEST_F(RunTableTest, ADroppedStateLivesAsLongAsItsRun) {
+  RunState* state = published(3);
+  EXPECT_FALSE(table_.drop(state));
+  EXPECT_FALSE(state->held);
+  RunState* other = take(4);
+  EXPECT_NE(other, state);
+  table_.give_back(other);
+  table_.finish(*state);
+  table_.recycle(state);
+  EXPECT_NE(table_.try_take(), nullptr);
+}
+
+TEST_F(RunTableTest, KnowsTheOldestRun) {
+  EXPECT_EQ(table_.oldest_run(9), 9u);
+  RunState* a = published(5);
+  RunState* b = published(6);
+  EXPECT_EQ(table_.oldest_run(7), 5u);
+  table_.finish(*a);
+  EXPECT_EQ(table_.oldest_run(7), 6u);
+  table_.finish(*b);
+  EXPECT_EQ(table_.oldest_run(7), 7u);
+  table_.drop(a);
+  table_.drop(b);
+}
+
+TEST_F(RunTableTest, ARunOfNothingTakesNoSlot) {
+  RunState* empty = table_.take_empty();
+  EXPECT_TRUE(empty->is_finished());
+  EXPECT_TRUE(empty->lanes.empty());
+  EXPECT_NE(table_.try_take(), nullptr);
+  EXPECT_NE(table_.try_take(), nullptr);
+  EXPECT_TRUE(table_.drop(empty));
+}
+
+TEST(LinkHeap, AddsSegmentsOfItsLinkAsItGrows) {
+  const auto link = make_link();
+  ASSERT_TRUE(link->add_segment(4096));  // so that ids of the heap and of the link differ
+  LinkHeap heap(*link, 2 << 20);
+  EXPECT_EQ(heap.reserved_bytes(), 0u);
+  std::vector<memory::Block> blocks;
+  for (int i = 0; i < 5; ++i) blocks.push_back(heap.allocate(1'500'000).value());
+  EXPECT_EQ(heap.reserved_bytes(), std::uint64_t{5} * (2 << 20));
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    EXPECT_EQ(heap.segment_id(blocks[i]), i + 1);
+    EXPECT_EQ(heap.address(blocks[i]),
+              link->segment(heap.segment_id(blocks[i])) + blocks[i].offset);
+    std::memset(heap.address(blocks[i]), 3, 1'500'000);
+  }
+  const memory::Block large = heap.allocate(3 << 20).value();
+  std::memset(heap.address(large), 3, 3 << 20);
+  for (const memory::Block& block : blocks) heap.release(block);
+  heap.release(large);
+  EXPECT_EQ(heap.live_bytes(), 0u);
+  const std::uint64_t reserved = heap.reserved_bytes();
+  heap.release(heap.allocate(3 << 20).value());
+  EXPECT_EQ(heap.reserved_bytes(), reserved);
+}
+
+TEST(LinkHeap, TellsWhenTheLinkHasNone) {
+  const auto link = make_link();
+  LinkHeap heap(*link, 64 * 1024);
+  base::arm_fault_point("base.segment_reserve");
+  const auto refused = heap.allocate(10);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::out_of_memory);
+  EXPECT_EQ(heap.reserved_bytes(), 0u);
+  EXPECT_EQ(heap.segment_id(heap.allocate(10).value()), 0u);
+}
+
+}  // namespace
+}  // namespace rankcast::mesh
