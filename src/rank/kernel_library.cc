@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -163,7 +162,10 @@ base::Result<std::string> builtin_kernel_library_path() {
                                     "{} says: no file \"{}\"",
                                     kBuiltinVariable, named);
   }
-  const std::filesystem::path folder = own_file().parent_path();
+  return builtin_kernel_library_from(own_file().parent_path());
+}
+
+base::Result<std::string> builtin_kernel_library_from(const std::filesystem::path& folder) {
   std::string looked;
   for (const char* from_there : {"", "../lib", "../../lib"}) {
     const std::filesystem::path file = (folder / from_there / kBuiltinFile).lexically_normal();

@@ -1,6 +1,7 @@
 // A kernel library that is loaded into this process (rankcast/kernel_abi.h).
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,5 +58,8 @@ class KernelLibrary {
 /// names, else `librankcast_kernels.so` beside the library or program that this code is part of, or
 /// in `../lib` or `../../lib` from there. Fails with `unsupported`, listing where it looked.
 base::Result<std::string> builtin_kernel_library_path();
+
+/// The part of that search that starts from a folder.
+base::Result<std::string> builtin_kernel_library_from(const std::filesystem::path& folder);
 
 }  // namespace rankcast::rank

@@ -180,6 +180,17 @@ TEST(BuiltinKernels, AFileThatTheVariableNamesInVainIsNotReplacedByAnother) {
               AllOf(HasSubstr("RANKCAST_KERNEL_LIBRARY"), HasSubstr("/no/such/kernels.so")));
 }
 
+TEST(BuiltinKernels, WhereTheyAreNotAllPlacesAreListed) {
+  const std::filesystem::path nowhere = std::filesystem::path(testing::TempDir()) / "a/b/c";
+  const auto path = builtin_kernel_library_from(nowhere);
+  ASSERT_FALSE(path);
+  EXPECT_EQ(path.error().code, ErrorCode::unsupported);
+  for (const char* folder : {"a/b/c", "a/b/lib", "a/lib"}) {
+    EXPECT_THAT(path.error().text, HasSubstr(std::string(folder) + "/librankcast_kernels.so\""));
+  }
+  EXPECT_THAT(path.error().text, HasSubstr("RANKCAST_KERNEL_LIBRARY"));
+}
+
 TEST(BuiltinKernels, AnEmptyVariableSaysNothing) {
   const KernelLibraryVariable set("");
   EXPECT_TRUE(builtin_kernel_library_path());
