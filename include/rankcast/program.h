@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,6 +18,10 @@
 #include "rankcast/tensor.h"
 
 namespace rankcast {
+
+namespace frame {
+struct ScalarRecord;
+}
 
 class Orchestrator;
 
@@ -96,8 +101,9 @@ static_assert(sizeof(ArgumentEntry) == 64);
 struct TaskArgument {
   std::uint32_t number;  // of the submit's argument, or kOwnTensor
   std::uint32_t shard;   // of it, or kWholeStack; with kOwnTensor which of the program's tensors
-  Tag tag;
+  std::uint32_t tag;     // a Tag; a whole word, so that equal arguments are equal bytes
 };
+static_assert(sizeof(TaskArgument) == 12);
 
 struct TaskArgsStorage;
 class OrchestratorImpl;
@@ -217,11 +223,16 @@ class RANKCAST_API TaskArgs {
     if (end_ == limit_) [[unlikely]] {
       grow();
     }
-    *end_++ = {argument.entry_->number, argument.shard_, tag};
+    *end_++ = {argument.entry_->number, argument.shard_, static_cast<std::uint32_t>(tag)};
     return *this;
   }
   TaskArgs& add(const DeviceTensor& tensor, Tag tag);
   void grow();
+
+  std::span<const detail::TaskArgument> tensors() const noexcept { return {begin_, end_}; }
+  std::span<const frame::ScalarRecord> scalars() const noexcept;
+  std::size_t own_tensor_count() const noexcept;
+  const DeviceTensor& own_tensor(std::uint32_t number) const noexcept;
 
   // In storage_.
   detail::TaskArgument* begin_ = nullptr;

@@ -80,19 +80,17 @@ Run MeshCore::submit(const Program& program, std::span<const Argument> arguments
   const std::uint64_t epoch = base::load_acquire(epoch_);  // pairs: mesh_epoch
   {
     OrchestratingScope scope(this);
-    orchestration->run(program, arguments);
+    orchestration->run(program, arguments, epoch);
   }
   const graph::RunDraft& draft = orchestration->draft();
   RunState* state = reserve(draft, begin_ns);
   if (!draft.used.empty()) {
     write_frames(draft, *state);
-    std::uint64_t descriptors = 0;
-    draft.used.for_each([&](int rank) { descriptors += draft.lane(rank).arguments.size(); });
     publish(
         draft, *state, epoch, [&] { return orchestration->recheck_locked(); },
         [&](MeshStats& counters) {
           ++counters.submits;
-          counters.descriptors_built += descriptors;
+          counters.descriptors_built += orchestration->descriptors_built();
           counters.table_visits += orchestration->table_visits();
           counters.arena_growths += base::scratch_growths - growths;
         });

@@ -62,7 +62,7 @@ static_assert(offsetof(ArgumentRecord, tag) == offsetof(ArgumentRecord, lane) + 
     copy_pair(&record.layout, &entry.layout_index);
     const std::uint64_t place = on_lane | static_cast<std::uint64_t>(argument.tag) << 32;
     std::memcpy(&record.lane, &place, sizeof(place));
-    signature[i] = entry.layout_id << 3 | static_cast<std::uint32_t>(argument.tag);
+    signature[i] = entry.layout_id << 3 | argument.tag;
   }
   return i;
 }
@@ -102,73 +102,66 @@ class SubmitScope {
 OrchestratorImpl::OrchestratorImpl(const program::MeshView& mesh)
     : mesh_(mesh), draft_(mesh.world_size) {}
 
-void OrchestratorImpl::run(const Program& program, std::span<const Argument> arguments) {
-  draft_.clear();
+void OrchestratorImpl::run(const Program& program, std::span<const Argument> arguments,
+                           std::uint64_t epoch) {
   table_visits_ = 0;
+  descriptors_built_ = 0;
+  repeated_ = 0;
   first_failure_ = Status();
-  if (layouts_.begin_run()) memo_.clear();
-  take_arguments(arguments);
+  const bool known = std::exchange(remembered_, false);
+  repeating_ = arguments_.take(arguments, mesh_.incarnation) && known && epoch == epoch_;
+  if (!repeating_) {
+    draft_.clear();
+    tasks_.clear();
+    if (layouts_.begin_run()) memo_.clear();
+    arguments_.number_layouts(layouts_, draft_.layouts);
+  }
+
   const SubmitScope scope;
   submit_ = current_submit;
   Orchestrator orchestrator(*this);
-  program.function()(orchestrator, Arguments(entries_.data(), entries_.size()));
+  const std::span<const ArgumentEntry> entries = arguments_.entries();
+  program.function()(orchestrator, Arguments(entries.data(), entries.size()));
   if (!first_failure_.ok()) base::throw_error(first_failure_);
+
+  if (repeating_) forget_tasks_from(repeated_);
+  epoch_ = epoch;
+  remembered_ = true;
 }
 
-void OrchestratorImpl::take_arguments(std::span<const Argument> arguments) {
-  entries_.clear();
-  ArgumentEntry* const entries = entries_.extend(arguments.size());
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    ArgumentEntry entry;
-    entry.number = static_cast<std::uint32_t>(i);
-    const auto& value = arguments[i].value();
-    std::uint64_t mesh = 0;
-    if (const auto* stacked = std::get_if<StackedDeviceTensor>(&value)) {
-      if (const StackedData* data = TensorAccess::data(*stacked)) [[likely]] {
-        mesh = data->mesh;
-        entry.shards = data->shards.data();
-        entry.shard_of_rank = data->shard_of_rank.data();
-        entry.shard_count = static_cast<std::uint32_t>(data->shards.size());
-        entry.rank_count = static_cast<std::uint16_t>(data->shard_of_rank.size());
-        entry.layout = &data->layout;
-      }
-      entry.kind = ArgumentKind::stacked;
-    } else if (const auto* tensor = std::get_if<DeviceTensor>(&value)) {
-      mesh = TensorAccess::mesh(*tensor);
-      entry.shards = &TensorAccess::shard(*tensor);
-      entry.shard_count = 1;
-      entry.whole = 0;
-      entry.offset_bytes = TensorAccess::offset_bytes(*tensor);
-      entry.layout = &TensorAccess::layout(*tensor);
-      entry.kind = ArgumentKind::device;
-    } else {
-      entry.scalar = std::get_if<Scalar>(&value);
-      entries[i] = entry;
-      continue;
+// The first task that differs from last time ends the repetition: what followed it is forgotten.
+void OrchestratorImpl::forget_tasks_from(std::uint32_t task) {
+  if (task >= draft_.task_count) return;
+  base::RankSet used;
+  draft_.used.for_each([&](int rank) {
+    frame::FrameDraft& lane = draft_.lanes[static_cast<std::size_t>(rank)];
+    while (!lane.tasks.empty() && lane.tasks.back().task >= task) {
+      lane.arguments.shrink(lane.tasks.back().arguments.first);
+      lane.scalars.shrink(lane.tasks.back().scalars.first);
+      lane.tasks.shrink(lane.tasks.size() - 1);
     }
-    if (mesh != mesh_.incarnation) [[unlikely]] {
-      base::throw_error(
-          mesh == 0
-              ? failure(ErrorCode::invalid_argument,
-                        "argument {} of the submit is an empty tensor; pass one that a mesh gave",
-                        i)
-                    .with_argument(static_cast<int>(i))
-              : failure(
-                    ErrorCode::foreign_tensor,
-                    "argument {} of the submit belongs to another mesh (incarnation {}, this is "
-                    "{}); pass a tensor that this mesh gave",
-                    i, mesh, mesh_.incarnation)
-                    .with_argument(static_cast<int>(i))
-                    .with_rank(entry.shards[0].rank));
-    }
-    const auto numbers = layouts_.intern(*entry.layout, draft_.layouts);
-    entry.layout_id = numbers.id;
-    entry.layout_index = numbers.index;
-    entries[i] = entry;
-  }
+    if (!lane.tasks.empty()) used.insert(rank);
+  });
+  draft_.used = used;
+  draft_.task_count = task;
+  tasks_.shrink(task);
+}
+
+bool OrchestratorImpl::repeats(std::string_view kernel, int rank,
+                               const TaskArgs& arguments) const noexcept {
+  return repeated_ < tasks_.size() && kernels_[tasks_.kernel_of(repeated_)].name == kernel &&
+         arguments.submit_ == submit_ && arguments.own_tensor_count() == 0 &&
+         tasks_.equals(repeated_, rank, arguments.tensors(), arguments.scalars());
 }
 
 Task OrchestratorImpl::submit_task(std::string_view kernel, int rank, const TaskArgs& arguments) {
+  if (repeating_) {
+    if (repeats(kernel, rank, arguments)) [[likely]] {
+      return Task(repeated_++);
+    }
+    repeating_ = false;
+    forget_tasks_from(repeated_);
+  }
   const std::uint32_t task = draft_.task_count;
   if (static_cast<std::uint32_t>(rank) >= static_cast<std::uint32_t>(mesh_.world_size))
       [[unlikely]] {
@@ -205,6 +198,7 @@ const OrchestratorImpl::KernelName& OrchestratorImpl::find_kernel(std::string_vi
     if (first_failure_.ok()) first_failure_ = status;
     base::throw_error(std::move(status));
   }
+  last_kernel_ = kernels_.size();
   kernels_.push_back({std::string(name), *entry});
   return kernels_.back();
 }
@@ -215,7 +209,7 @@ const OrchestratorImpl::KernelName& OrchestratorImpl::find_kernel(std::string_vi
 Status OrchestratorImpl::check_submit(const KernelName& kernel, int rank,
                                       const TaskArgs& arguments) const {
   for (std::size_t i = 0; i < arguments.tensor_count(); ++i) {
-    if (arguments.begin_[i].number == kOwnTensor) continue;
+    if (arguments.tensors()[i].number == kOwnTensor) continue;
     return failure(ErrorCode::invalid_argument, "argument {} of task {} ('{}') on rank {}: {}", i,
                    draft_.task_count, kernel.name, rank, kOfAnotherSubmit)
         .with_rank(rank)
@@ -237,12 +231,13 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
   signature_.clear();
   std::uint32_t* signature = signature_.extend(count);
   table_visits_ += count;
+  descriptors_built_ += count;
 
   for (std::size_t i = 0;; ++i) {
-    i = encode_references(entries_.span(), table, rank, {arguments.begin_, count}, i, records,
+    i = encode_references(arguments_.entries(), table, rank, arguments.tensors(), i, records,
                           signature);
     if (i == count) break;
-    const TaskArgument& argument = arguments.begin_[i];
+    const TaskArgument& argument = arguments.tensors()[i];
     Status status = encode_argument(argument, arguments, table, rank, &records[i], &signature[i]);
     if (!status.ok()) {
       status.text =
@@ -256,15 +251,15 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
   task.kernel = kernel.entry.id;
   task.task = draft_.task_count;
   task.arguments = {first, static_cast<std::uint32_t>(count)};
-  if (const TaskArgsStorage* storage = arguments.storage_.get();
-      storage != nullptr && !storage->scalars.empty()) {
-    const auto scalar_count = static_cast<std::uint32_t>(storage->scalars.size());
-    task.scalars = {static_cast<std::uint32_t>(lane.scalars.size()), scalar_count};
-    std::memcpy(lane.scalars.extend(scalar_count), storage->scalars.data(),
-                storage->scalars.span().size_bytes());
+  const std::span<const frame::ScalarRecord> scalars = arguments.scalars();
+  if (!scalars.empty()) {
+    task.scalars = {static_cast<std::uint32_t>(lane.scalars.size()),
+                    static_cast<std::uint32_t>(scalars.size())};
+    std::memcpy(lane.scalars.extend(scalars.size()), scalars.data(), scalars.size_bytes());
   }
   if (Status status = check_call(kernel, rank, task, &task.prepare_id); !status.ok()) return status;
   lane.tasks.push(task);
+  tasks_.add(last_kernel_, rank, arguments.tensors(), scalars);
   return {};
 }
 
@@ -276,15 +271,15 @@ Status OrchestratorImpl::encode_argument(const TaskArgument& argument, const Tas
   program::LayoutTable::Numbers numbers;
   std::uint64_t offset = 0;
   if (argument.number == kOwnTensor) {
-    const DeviceTensor& tensor = arguments.storage_->tensors[argument.shard];
+    const DeviceTensor& tensor = arguments.own_tensor(argument.shard);
     mesh = TensorAccess::mesh(tensor);
     shard = TensorAccess::shard(tensor);
     offset = TensorAccess::offset_bytes(tensor);
     if (mesh == mesh_.incarnation)
       numbers = layouts_.intern(TensorAccess::layout(tensor), draft_.layouts);
-  } else if (argument.number >= entries_.size()) {
+  } else if (argument.number >= arguments_.entries().size()) {
     return failure(ErrorCode::invalid_argument, kOfAnotherSubmit);
-  } else if (const ArgumentEntry& entry = entries_[argument.number];
+  } else if (const ArgumentEntry& entry = arguments_.entries()[argument.number];
              entry.kind == ArgumentKind::scalar) {
     return failure(ErrorCode::invalid_argument,
                    "a scalar stands where a tensor is wanted; pass it by TaskArgs::scalar");
@@ -320,10 +315,10 @@ Status OrchestratorImpl::encode_argument(const TaskArgument& argument, const Tas
              .layout = numbers.index,
              .argument = frame::kNone,
              .lane = static_cast<std::uint32_t>(rank),
-             .tag = argument.tag,
+             .tag = static_cast<Tag>(argument.tag),
              .place = frame::Place::buffer,
              .reserved = 0};
-  *signature = numbers.id << 3 | static_cast<std::uint32_t>(argument.tag);
+  *signature = numbers.id << 3 | argument.tag;
   return {};
 }
 

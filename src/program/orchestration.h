@@ -14,10 +14,12 @@
 #include "base/status.h"
 #include "graph/run_draft.h"
 #include "memory/buffer_table.h"
+#include "program/argument_table.h"
 #include "program/check_memo.h"
 #include "program/kernel_catalog.h"
 #include "program/layout_table.h"
 #include "program/task_args.h"
+#include "program/task_memory.h"
 #include "rankcast/program.h"
 
 namespace rankcast::program {
@@ -40,7 +42,11 @@ class OrchestratorImpl {
 
   /// Runs the program's function over `arguments`. Afterwards the draft holds the run. Throws what
   /// the function throws, or the first failure of a task, also when the function swallowed it.
-  void run(const Program& program, std::span<const Argument> arguments);
+  ///
+  /// `epoch` is the mesh's, read before the call. While it stays and the arguments are those of the
+  /// last run, a task that repeats the last run's of the same number is taken over as it stands:
+  /// its handles were checked at that epoch, and nothing has been freed since (P1).
+  void run(const Program& program, std::span<const Argument> arguments, std::uint64_t epoch);
 
   /// One task: called by Orchestrator::submit.
   Task submit_task(std::string_view kernel, int rank, const TaskArgs& arguments);
@@ -53,6 +59,8 @@ class OrchestratorImpl {
   int world_size() const noexcept { return mesh_.world_size; }
   /// Rows of buffer tables that the last run looked at.
   std::uint64_t table_visits() const noexcept { return table_visits_; }
+  /// Descriptors that the last run encoded, those it took over not counted.
+  std::uint64_t descriptors_built() const noexcept { return descriptors_built_; }
 
  private:
   struct KernelName {
@@ -60,7 +68,8 @@ class OrchestratorImpl {
     program::CatalogEntry entry;
   };
 
-  void take_arguments(std::span<const Argument> arguments);
+  bool repeats(std::string_view kernel, int rank, const TaskArgs& arguments) const noexcept;
+  void forget_tasks_from(std::uint32_t task);
   const KernelName& find_kernel(std::string_view name, int rank);
   base::Status check_submit(const KernelName& kernel, int rank, const TaskArgs& arguments) const;
   base::Status encode_task(const KernelName& kernel, int rank, const TaskArgs& arguments);
@@ -80,7 +89,12 @@ class OrchestratorImpl {
   program::CheckMemo memo_;
   std::vector<KernelName> kernels_;  // found so far
   std::size_t last_kernel_ = 0;
-  base::Scratch<ArgumentEntry> entries_;
+  program::ArgumentTable arguments_;
+  program::TaskMemory tasks_;               // of the draft
+  std::uint64_t epoch_ = 0;                 // at which the draft's handles were checked
+  std::uint32_t repeated_ = 0;              // tasks of the run at hand that repeat the last run's
+  bool remembered_ = false;                 // the draft is that of a whole run
+  bool repeating_ = false;                  // every task so far has repeated the last run's
   base::Scratch<std::uint32_t> signature_;  // of the task at hand
   base::Scratch<DLTensor> tensors_;         // for a kernel's check
   base::Scratch<std::uint8_t> tags_;
@@ -88,6 +102,7 @@ class OrchestratorImpl {
   base::Status first_failure_;
   std::uint64_t table_visits_ = 0;
   std::uint64_t submit_ = 0;  // of the run at hand
+  std::uint64_t descriptors_built_ = 0;
 };
 
 }  // namespace rankcast::detail

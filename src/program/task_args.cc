@@ -62,7 +62,7 @@ TaskArgs& TaskArgs::add(const DeviceTensor& tensor, Tag tag) {
   if (end_ == limit_) grow();
   const auto number = static_cast<std::uint32_t>(storage_->tensors.size());
   storage_->tensors.push(tensor);
-  *end_++ = {detail::kOwnTensor, number, tag};
+  *end_++ = {detail::kOwnTensor, number, static_cast<std::uint32_t>(tag)};
   return *this;
 }
 
@@ -80,6 +80,18 @@ TaskArgs& TaskArgs::scalar(Scalar value) {
   }
   storage_->scalars.push(record);
   return *this;
+}
+
+std::span<const frame::ScalarRecord> TaskArgs::scalars() const noexcept {
+  return storage_ == nullptr ? std::span<const frame::ScalarRecord>() : storage_->scalars.span();
+}
+
+std::size_t TaskArgs::own_tensor_count() const noexcept {
+  return storage_ == nullptr ? 0 : storage_->tensors.size();
+}
+
+const DeviceTensor& TaskArgs::own_tensor(std::uint32_t number) const noexcept {
+  return storage_->tensors[number];
 }
 
 // The storage's array is kept at its full size: what lies past end_ is room.
