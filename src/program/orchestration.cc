@@ -252,9 +252,9 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
   task.task = draft_.task_count;
   task.arguments = {first, static_cast<std::uint32_t>(count)};
   const std::span<const frame::ScalarRecord> scalars = arguments.scalars();
+  task.scalars = {static_cast<std::uint32_t>(lane.scalars.size()),
+                  static_cast<std::uint32_t>(scalars.size())};
   if (!scalars.empty()) {
-    task.scalars = {static_cast<std::uint32_t>(lane.scalars.size()),
-                    static_cast<std::uint32_t>(scalars.size())};
     std::memcpy(lane.scalars.extend(scalars.size()), scalars.data(), scalars.size_bytes());
   }
   if (Status status = check_call(kernel, rank, task, &task.prepare_id); !status.ok()) return status;

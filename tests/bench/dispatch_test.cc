@@ -49,7 +49,7 @@ TEST(Dispatch, RunsAndVerifiesEveryRoundOfAllSides) {
 TEST(Dispatch, CountsTheTimedSubmitsAlone) {
   const DispatchResult result = run_dispatch(small_options());
   EXPECT_EQ(result.counters.submits, 25U);
-  EXPECT_EQ(result.counters.descriptors_built, 25U * 15);
+  EXPECT_EQ(result.counters.descriptors_built, 0U) << "nothing was freed since the warm-up";
   EXPECT_EQ(result.counters.allocations, 0U) << "a submit allocates once it is warm";
   EXPECT_GT(result.counters.bytes_written, 0U);
 }

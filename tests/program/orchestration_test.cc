@@ -18,7 +18,7 @@ using test::expect_error;
 class OrchestrationTest : public ::testing::Test {
  protected:
   void run(Program::Function function, std::vector<Argument> arguments = {}) {
-    impl_.run(Program("test", std::move(function)), arguments);
+    impl_.run(Program("test", std::move(function)), arguments, ++epoch_);
   }
   /// `look` at the references that an orchestration function is given.
   void with_arguments(std::vector<Argument> arguments, std::function<void(const Arguments&)> look) {
@@ -26,6 +26,7 @@ class OrchestrationTest : public ::testing::Test {
   }
 
   FakeMesh mesh_{4};
+  std::uint64_t epoch_ = 0;  // each run has its own: nothing is taken over from the last
   OrchestratorImpl impl_{mesh_.view()};
 };
 

@@ -30,7 +30,7 @@ class TaskArgsTest : public ::testing::Test {
     return slots;
   }
   void run(Program::Function function, std::vector<Argument> arguments = {}) {
-    impl_.run(Program("test", std::move(function)), arguments);
+    impl_.run(Program("test", std::move(function)), arguments, 1);
   }
 
   FakeMesh mesh_{2};
@@ -163,7 +163,7 @@ TEST_F(TaskArgsTest, ReferencesAreRefusedBeyondTheirSubmit) {
   expect_error(ErrorCode::invalid_argument, {"argument 0", "another submit"}, [&] { run(use); });
   OrchestratorImpl other(mesh_.view());
   expect_error(ErrorCode::invalid_argument, {"another submit"},
-               [&] { other.run(Program("other", use), std::vector<Argument>{b}); });
+               [&] { other.run(Program("other", use), std::vector<Argument>{b}, 1); });
 }
 
 TEST_F(TaskArgsTest, WhatTheProgramHoldsOutlivesASubmit) {

@@ -1,0 +1,210 @@
+// A run that repeats the last one takes its tasks over; whatever differs, the draft is the one that
+// an orchestration without a past would make.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "program/fake_mesh.h"
+#include "program/orchestration.h"
+
+namespace rankcast::program {
+namespace {
+
+using detail::OrchestratorImpl;
+
+/// One task of a program under test: which arguments with which tags, which scalars.
+struct PlannedTask {
+  std::string kernel;
+  int rank = 0;
+  std::vector<std::pair<std::size_t, Tag>> arguments;
+  std::vector<std::int64_t> scalars;
+  const DeviceTensor* own = nullptr;
+};
+
+void submit_all(Orchestrator& orch, const Arguments& args, const std::vector<PlannedTask>& plan) {
+  std::uint32_t number = 0;
+  for (const PlannedTask& task : plan) {
+    TaskArgs task_args;
+    for (const auto& [argument, tag] : task.arguments) {
+      const ArgumentRef shard = args[argument].shard_on(task.rank);
+      if (tag == Tag::in) task_args.in(shard);
+      if (tag == Tag::out) task_args.out(shard);
+      if (tag == Tag::inout) task_args.inout(shard);
+      if (tag == Tag::no_dep) task_args.no_dep(shard);
+    }
+    if (task.own != nullptr) task_args.in(*task.own);
+    for (const std::int64_t value : task.scalars) task_args.scalar(value);
+    EXPECT_EQ(orch.submit(task.kernel, task.rank, task_args).index(), number++);
+  }
+}
+
+template <class T>
+bool same_bytes(std::span<const T> a, std::span<const T> b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+/// Equal but for the numbers of layouts, whose contents must be equal.
+void expect_same_draft(const graph::RunDraft& a, const graph::RunDraft& b) {
+  EXPECT_EQ(a.task_count, b.task_count);
+  ASSERT_EQ(a.used, b.used);
+  a.used.for_each([&](int rank) {
+    const frame::FrameDraft& mine = a.lane(rank);
+    const frame::FrameDraft& other = b.lane(rank);
+    EXPECT_TRUE(same_bytes(mine.tasks.span(), other.tasks.span())) << "tasks of rank " << rank;
+    EXPECT_TRUE(same_bytes(mine.scalars.span(), other.scalars.span()));
+    ASSERT_EQ(mine.arguments.size(), other.arguments.size());
+    for (std::size_t i = 0; i < mine.arguments.size(); ++i) {
+      frame::ArgumentRecord one = mine.arguments[i];
+      frame::ArgumentRecord two = other.arguments[i];
+      EXPECT_EQ(a.layouts[one.layout], b.layouts[two.layout]);
+      one.layout = two.layout = 0;
+      EXPECT_EQ(std::memcmp(&one, &two, sizeof(one)), 0) << "argument " << i << " of rank " << rank;
+    }
+  });
+}
+
+class RepetitionTest : public ::testing::Test {
+ protected:
+  static constexpr int kRanks = 3;
+
+  /// Runs the plan on the orchestration with a past and on a fresh one.
+  void run_and_compare(const std::vector<PlannedTask>& plan, const std::vector<Argument>& arguments,
+                       std::uint64_t epoch) {
+    const Program program(
+        "plan", [&](Orchestrator& orch, const Arguments& args) { submit_all(orch, args, plan); });
+    impl_.run(program, arguments, epoch);
+    OrchestratorImpl fresh(mesh_.view());
+    fresh.run(program, arguments, epoch);
+    expect_same_draft(impl_.draft(), fresh.draft());
+    every_visit_ = fresh.table_visits();
+  }
+
+  StackedDeviceTensor stack(Shape tail = {4}) { return mesh_.stack({0, 1, 2}, tail); }
+
+  FakeMesh mesh_{kRanks};
+  OrchestratorImpl impl_{mesh_.view()};
+  std::uint64_t every_visit_ = 0;  // what a run without a past looks at
+};
+
+std::vector<PlannedTask> plan_of_three() {
+  return {{"fake.any", 0, {{0, Tag::in}, {1, Tag::out}}, {}},
+          {"fake.any", 1, {{0, Tag::in}, {1, Tag::out}}, {7}},
+          {"fake.any", 2, {{0, Tag::in}, {1, Tag::inout}}, {}}};
+}
+
+TEST_F(RepetitionTest, TheSameTasksLookAtNoTable) {
+  const std::vector<Argument> arguments{stack(), stack()};
+  run_and_compare(plan_of_three(), arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 6u);
+  EXPECT_EQ(impl_.descriptors_built(), 6u);
+  run_and_compare(plan_of_three(), arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 0u);
+  EXPECT_EQ(impl_.descriptors_built(), 0u);
+  EXPECT_EQ(every_visit_, 6u);
+}
+
+TEST_F(RepetitionTest, AnotherEpochChecksEverything) {
+  const std::vector<Argument> arguments{stack(), stack()};
+  run_and_compare(plan_of_three(), arguments, 1);
+  run_and_compare(plan_of_three(), arguments, 2);
+  EXPECT_EQ(impl_.table_visits(), 6u);
+}
+
+TEST_F(RepetitionTest, AnotherTensorChecksEverything) {
+  std::vector<Argument> arguments{stack(), stack()};
+  run_and_compare(plan_of_three(), arguments, 1);
+  arguments[1] = stack({5});
+  run_and_compare(plan_of_three(), arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 6u);
+  run_and_compare(plan_of_three(), arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 0u);
+}
+
+TEST_F(RepetitionTest, TheFirstDifferentTaskEndsIt) {
+  const std::vector<Argument> arguments{stack(), stack()};
+  run_and_compare(plan_of_three(), arguments, 1);
+  std::vector<PlannedTask> other = plan_of_three();
+  other[1].scalars = {8};
+  run_and_compare(other, arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 4u) << "the first task of three is taken over";
+  other.pop_back();
+  run_and_compare(other, arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 0u) << "fewer tasks than last time";
+  run_and_compare(plan_of_three(), arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 4u);
+}
+
+TEST_F(RepetitionTest, AThrowingFunctionIsForgotten) {
+  const std::vector<Argument> arguments{stack(), stack()};
+  run_and_compare(plan_of_three(), arguments, 1);
+  const Program thrower("thrower", [&](Orchestrator& orch, const Arguments& args) {
+    submit_all(orch, args, {plan_of_three()[0]});
+    throw std::runtime_error("no more");
+  });
+  EXPECT_THROW(impl_.run(thrower, arguments, 1), std::runtime_error);
+  run_and_compare(plan_of_three(), arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 6u);
+}
+
+TEST_F(RepetitionTest, ATensorOfTheProgramIsNeverTakenOver) {
+  const DeviceTensor first = mesh_.tensor(0);
+  const DeviceTensor second = mesh_.tensor(0);
+  const std::vector<Argument> arguments{stack()};
+  std::vector<PlannedTask> plan{{"fake.any", 0, {{0, Tag::in}}, {}, &first}};
+  run_and_compare(plan, arguments, 1);
+  plan[0].own = &second;
+  run_and_compare(plan, arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 2u);
+}
+
+// Random runs, each made of the last by a few changes: arguments, tasks, epochs, more and fewer.
+TEST_F(RepetitionTest, RandomChangesGiveTheDraftOfAFreshOrchestration) {
+  std::mt19937 random(20261130);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  const auto random_task = [&] {
+    PlannedTask task;
+    task.kernel = "fake.any";
+    task.rank = static_cast<int>(below(kRanks));
+    for (std::size_t i = below(4); i-- > 0;) {
+      task.arguments.emplace_back(below(4), static_cast<Tag>(1 + below(4)));
+    }
+    for (std::size_t i = below(3); i-- > 0;) task.scalars.push_back(static_cast<int>(below(3)));
+    return task;
+  };
+  std::vector<Argument> arguments{stack(), stack({2, 3}), stack(), stack({5})};
+  std::vector<PlannedTask> plan;
+  std::uint64_t epoch = 1;
+  for (int round = 0; round < 2000 && !HasFailure(); ++round) {
+    switch (below(8)) {
+      case 0:
+        arguments[below(4)] = stack({static_cast<std::int64_t>(1 + below(3))});
+        break;
+      case 1:
+        ++epoch;
+        break;
+      case 2:
+        if (!plan.empty()) plan[below(plan.size())] = random_task();
+        break;
+      case 3:
+        if (!plan.empty()) plan.pop_back();
+        break;
+      case 4:
+        if (plan.size() < 12)
+          plan.insert(plan.begin() + static_cast<int>(below(plan.size() + 1)), random_task());
+        break;
+      case 5:
+        if (plan.size() < 12) plan.push_back(random_task());
+        break;
+      default:
+        break;
+    }
+    run_and_compare(plan, arguments, epoch);
+  }
+}
+
+}  // namespace
+}  // namespace rankcast::program
