@@ -16,7 +16,7 @@ from compilation import run_all
 from results import Report
 
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Werror"]
-INCLUDES = ["-Iinclude", "-Isrc", "-I.", "-Itests"]
+INCLUDES = ["-Iinclude", "-Isrc", "-I.", "-Itests", '-DRANKCAST_TEST_KERNELS=""']
 CPP = ["-x", "c++", "-std=c++20", *WARNINGS, *INCLUDES]
 C = ["-x", "c", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Iinclude"]
 OTHER_PROCESSOR = "aarch64-linux-gnu-g++"
