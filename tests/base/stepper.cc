@@ -1,5 +1,7 @@
 #include "base/stepper.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -329,24 +331,23 @@ Stepper::Hash Stepper::hash_of(const State& state) const {
 }
 
 std::string Stepper::text_of(const Taken& taken) {
-  const std::string who = "thread " + std::to_string(taken.thread) + ": ";
-  const std::string where = "cell " + std::to_string(taken.cell);
   switch (taken.what) {
     case Taken::What::slept:
-      return who + "sleeps on " + where;
+      return fmt::format("thread {}: sleeps on cell {}", taken.thread, taken.cell);
     case Taken::What::timed_out:
-      return who + "times out";
+      return fmt::format("thread {}: times out", taken.thread);
     case Taken::What::drained:
-      return who + where + " = " + std::to_string(taken.value) + " reaches memory";
+      return fmt::format("thread {}: cell {} = {} reaches memory", taken.thread, taken.cell,
+                         taken.value);
     default:
-      return who + name_of(taken.kind) + " " + where + ", " + std::to_string(taken.value) + " -> " +
-             std::to_string(taken.answer);
+      return fmt::format("thread {}: {} cell {}, {} -> {}", taken.thread, name_of(taken.kind),
+                         taken.cell, taken.value, taken.answer);
   }
 }
 
 void Stepper::fail(const std::string& what) {
-  found_.failure = what + "; schedule:";
-  for (const Taken& taken : path_) found_.failure += "\n  " + text_of(taken);
+  found_.failure = fmt::format("{}; schedule:", what);
+  for (const Taken& taken : path_) found_.failure += fmt::format("\n  {}", text_of(taken));
 }
 
 double Stepper::end_of_schedule(const State& state) {
@@ -363,7 +364,7 @@ double Stepper::end_of_schedule(const State& state) {
     for (std::size_t t = 0; t < bodies_.size(); ++t) {
       const Thread& thread = state.threads[t];
       if (thread.stand == Stand::finished) continue;
-      what += " thread " + std::to_string(t) + " in " + name_of(thread.next.kind);
+      what += fmt::format(" thread {} in {}", t, name_of(thread.next.kind));
     }
     fail(what);
     return 1;
@@ -377,7 +378,7 @@ double Stepper::end_of_schedule(const State& state) {
     running_state_ = nullptr;
     if (!good) {
       std::string what = "the final check failed, results:";
-      for (std::size_t t = 0; t < bodies_.size(); ++t) what += " " + std::to_string(results[t]);
+      for (std::size_t t = 0; t < bodies_.size(); ++t) what += fmt::format(" {}", results[t]);
       fail(what);
     }
   }
