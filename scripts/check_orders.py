@@ -22,7 +22,7 @@ from results import Report
 HELPERS = PurePosixPath("src/base/atomic.h")
 PRODUCT = ("include", "src", "tools", "bench", "examples", "python")
 # The folders that share words between threads. Elsewhere use a ring, a slot map or a notifier.
-ATOMIC_FOLDERS = {"src/base", "src/trace", "src/memory", "src/frame", "src/link", "src/device",
+ATOMIC_FOLDERS = {"src/base", "src/trace", "src/memory", "src/frame", "src/program", "src/link", "src/device",
                   "src/rank", "src/mesh", "bench/lib"}
 ACQUIRES, RELEASES = {"acquire", "acq_rel", "seq_cst"}, {"release", "acq_rel", "seq_cst"}
 DECLARED_BY = ("written by", "read by", "ordered by")

@@ -85,7 +85,7 @@ std::uint64_t prepare_id_of(std::uint32_t kernel, std::span<const ArgumentRecord
 class SubmitScope {
  public:
   SubmitScope() noexcept : outer_(current_submit) {
-    // Written and read by: submitting threads. Ordered by: nothing; only that each is new counts.
+    // Written by and read by: submitting threads. Ordered by: nothing; only that each is new.
     static std::atomic<std::uint64_t> last{0};
     current_submit = base::fetch_add_relaxed(last, std::uint64_t{1}) + 1;  // relaxed: a number
   }

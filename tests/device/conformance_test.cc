@@ -1,7 +1,7 @@
 // The one suite for devices: every kind that is registered runs it, with each of its sets of
 // options. A kind that this machine lacks skips with its reason; a kind that is there must pass.
 // tests: src/device/cpu.cc
-// tests: src/device/kinds.cc
+// tests: src/device/kinds.h
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

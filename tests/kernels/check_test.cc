@@ -1,6 +1,6 @@
 // What each kernel refuses, and in which words.
 // tests: src/kernels/check.cc
-// tests: src/kernels/builtin.cc
+// tests: src/kernels/builtin.h
 // tests: src/kernels/table.cc
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // The one suite for links: every kind of link that this build knows runs it. A kind that this
 // machine cannot have skips with its reason; one that is there must pass.
+// tests: src/link/thread.cc
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>

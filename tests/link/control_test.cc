@@ -1,4 +1,5 @@
 // The memory in which host and ranks meet, the directory of segments, and how links are found.
+// tests: src/link/kinds.h
 #include "link/control.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // The end of a mesh: drained, twice, from two threads, after a try that timed out, with a kernel
 // that does not return.
+// tests: src/mesh/core.cc
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
 // Kernel libraries on a mesh: loaded by path, checked, prepared once for equal calls, released
 // before they are closed.
+// tests: src/program/kernel_catalog.h
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // Opening a mesh: what is accepted, what is refused and why, and what a handle answers afterwards.
+// tests: src/mesh/mesh.cc
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,6 @@
 // Runs: waiting, several in flight, reports, handles, and what programs may be.
+// tests: src/mesh/runs.cc
+// tests: src/mesh/run_state.h
 #include <gtest/gtest.h>
 
 #include <algorithm>

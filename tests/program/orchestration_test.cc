@@ -1,5 +1,7 @@
 // From a program and its arguments to a draft: references, what they answer, what is encoded, what
 // is checked how often.
+// tests: src/program/program.cc
+// tests: src/program/argument_table.cc
 #include "program/orchestration.h"
 
 #include <gmock/gmock.h>

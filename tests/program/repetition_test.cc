@@ -1,5 +1,6 @@
 // A run that repeats the last one takes its tasks over; whatever differs, the draft is the one that
 // an orchestration without a past would make.
+// tests: src/program/task_memory.h
 #include <gtest/gtest.h>
 
 #include <cstring>

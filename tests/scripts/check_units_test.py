@@ -15,6 +15,10 @@ class CheckUnitsTest(PlantedTreeTest):
         tree = {"src/link/thread.cc": "", "tests/link/all_test.cc": "// tests: src/link/thread.cc\n"}
         self.assert_clean(check_units.report(self.plant(tree)))
 
+    def test_name_of_a_unit_that_is_gone(self):
+        tree = {"tests/link/all_test.cc": "// tests: src/link/thread.cc\n"}
+        self.assert_found(check_units.report(self.plant(tree)), "tests/link/all_test.cc", "src/link/thread.cc")
+
     def test_unit_without_a_test(self):
         tree = {"src/base/a.cc": "", "tests/mesh/a_test.cc": ""}
         self.assert_found(check_units.report(self.plant(tree)), "src/base/a", "no test")
