@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/scratch.h"
@@ -36,6 +37,11 @@ class FrameDecoder {
   /// Copies `bytes` bytes from `source` and checks them. Fails with `internal`, saying which field
   /// of which entry is wrong; the frame is then unusable.
   base::Status decode(const std::byte* source, std::uint32_t bytes, int lane, int world_size);
+
+  /// True if `source` has the very bytes of the frame decoded last, well or not.
+  bool holds(const std::byte* source, std::uint32_t bytes) const noexcept {
+    return bytes == copy_.size() && std::memcmp(copy_.data(), source, bytes) == 0;
+  }
 
   const Frame& frame() const noexcept { return frame_; }
 

@@ -84,6 +84,7 @@ class Executor final : device::SignalSink {
   frame::FrameDecoder frame_decoder_;
   frame::SideDecoder side_decoder_;
   device::Signal signal_;
+  bool resolved_ = false;  // what follows is of the decoder's frame and of the table as it is
   // Of the frame at hand: one entry an argument, a layout, a scalar.
   base::Scratch<DLTensor> tensors_;
   base::Scratch<std::uint8_t> tags_;
