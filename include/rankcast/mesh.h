@@ -52,7 +52,7 @@ struct RankInfo {
 struct MeshStats {
   std::uint64_t submits = 0;            ///< Runs published for programs.
   std::uint64_t transfers = 0;          ///< Runs published for uploads and downloads.
-  std::uint64_t descriptors_built = 0;  ///< Descriptors encoded into frames.
+  std::uint64_t descriptors_built = 0;  ///< Descriptors encoded; repeated ones are kept.
   std::uint64_t table_visits = 0;       ///< Buffer table rows looked at by submits.
   std::uint64_t bytes_written = 0;      ///< Bytes of frames and records written.
   std::uint64_t arena_growths = 0;      ///< Times a submit had to allocate memory.
@@ -78,7 +78,8 @@ struct KernelCall {
   std::span<const rankcast_scalar> scalars;
 };
 
-/// Fails its task by throwing; the task's error carries what().
+/// Fails its task by throwing; the task's error carries what(). The threads of several ranks may
+/// call it at once.
 using KernelFunction = std::function<void(const KernelCall&)>;
 
 /// N ranks over one link. Owns the resident memory and submits runs. All functions are thread-safe;

@@ -17,11 +17,10 @@ void count_child() {
   fetch_add_relaxed(generation, std::uint64_t{1});  // relaxed: the child has one thread yet
 }
 
-const int kRegistered = pthread_atfork(nullptr, nullptr, &count_child);
-
 }  // namespace
 
 std::uint64_t process_generation() noexcept {
+  static const int kRegistered = pthread_atfork(nullptr, nullptr, &count_child);
   (void)kRegistered;
   return load_relaxed(
       generation);  // relaxed: constant but for the fork that this process began with

@@ -5,7 +5,8 @@
 
 namespace rankcast::base {
 
-/// A number that changes in a child of fork, and nowhere else. Any thread; a plain load.
+/// A number that changes in a child of fork, and nowhere else: of every fork after the first call.
+/// Any thread; two plain loads.
 std::uint64_t process_generation() noexcept;
 
 }  // namespace rankcast::base
