@@ -15,10 +15,10 @@ namespace rankcast::tools {
 
 int run_bench_dispatch(const BenchDispatch& command) {
   bench::check_options(command.options);
+  const InterruptWatch watch;  // before there is a file that would be left behind
   std::optional<bench::OutputFile> json;
   if (!command.json.empty()) json.emplace(command.json);
 
-  const InterruptWatch watch;
   ProgressBar bar("bench dispatch");
   const bench::DispatchResult result = bench::run_dispatch(command.options, [&](double done) {
     watch.throw_if_interrupted();
