@@ -1,5 +1,5 @@
 // Counts what the C++ heap is asked for: a program that links this has its global operator new
-// replaced.
+// replaced, or, in a sanitizer's build, watched.
 #pragma once
 
 #include <cstdint>

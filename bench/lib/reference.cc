@@ -218,9 +218,10 @@ void Reference::start() {
   std::size_t rank = 0;
   try {
     for (; rank < lanes_.size(); ++rank) {
-      lanes_[rank]->thread = std::thread([this, &ready, rank, first = round_ + 1] {
-        run_rank(static_cast<int>(rank), first, ready);
-      });
+      lanes_[rank]->thread =
+          std::thread([this, &ready, rank, bell = choice_.bell, first = round_ + 1] {
+            run_rank(static_cast<int>(rank), bell, first, ready);
+          });
     }
   } catch (const std::system_error& error) {
     ready.count_down(static_cast<std::ptrdiff_t>(lanes_.size() - rank));

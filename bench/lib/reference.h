@@ -128,8 +128,8 @@ class Reference {
   bool pack(std::size_t rank, bool write) noexcept;
   void ring(std::uint32_t round) noexcept;
   bool wait_done(std::uint32_t round, std::int64_t limit_ns) noexcept;
-  void wait_bell(Lane& lane, std::uint32_t round) noexcept;
-  void run_rank(int rank, std::uint32_t first_round, std::latch& ready) noexcept;
+  void wait_bell(Lane& lane, Bell bell, std::uint32_t round) noexcept;
+  void run_rank(int rank, Bell bell, std::uint32_t first_round, std::latch& ready) noexcept;
   void take_report(std::int64_t begin_ns, std::int64_t submitted_ns, std::int64_t done_ns);
 
   const rankcast_kernel*

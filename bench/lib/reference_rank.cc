@@ -9,8 +9,8 @@
 
 namespace rankcast::bench {
 
-void Reference::wait_bell(Lane& lane, std::uint32_t round) noexcept {
-  const bool all = choice_.bell == Bell::all;
+void Reference::wait_bell(Lane& lane, Bell kind, std::uint32_t round) noexcept {
+  const bool all = kind == Bell::all;
   std::atomic<std::uint32_t>& bell = all ? bell_for_all_ : lane.bell;
   base::Spinner spinner(spin_);
   do {
@@ -34,7 +34,8 @@ void Reference::wait_bell(Lane& lane, std::uint32_t round) noexcept {
   }
 }
 
-void Reference::run_rank(int rank, std::uint32_t first_round, std::latch& ready) noexcept {
+void Reference::run_rank(int rank, Bell bell, std::uint32_t first_round,
+                         std::latch& ready) noexcept {
   Lane& lane = *lanes_[static_cast<std::size_t>(rank)];
   std::vector<DLTensor> tensors(args_);
   for (std::size_t i = 0; i < args_; ++i) {
@@ -74,7 +75,7 @@ void Reference::run_rank(int rank, std::uint32_t first_round, std::latch& ready)
 
   const std::byte* memory = lane.memory.get();
   for (std::uint32_t round = first_round;; ++round) {
-    wait_bell(lane, round);
+    wait_bell(lane, bell, round);
     if (base::load_relaxed(stop_) != 0) break;  // relaxed: the bell orders it
     lane.entry_ns = base::now_ns();
     const Slot* frame = lane.frame.get();
