@@ -19,8 +19,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 else()
   set(rankcast_test_flags -fpch-preprocess)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    # At -O3 g++ 12 takes plain additions of strings for overlapping copies (its bug 105651).
-    list(APPEND rankcast_test_flags -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
+    # The library under test is as users get it. What only tests are made of is compiled faster, and
+    # spared the false alarms about strings that g++ 12 gives at -O3 (its bug 105651).
+    list(APPEND rankcast_test_flags -O1)
   endif()
 endif()
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_header.cc CONTENT "")
