@@ -45,7 +45,7 @@ struct RankInfo {
   std::string device;                ///< "cpu:3"
   std::string description;           ///< for people
   std::uint64_t memory_bytes = 0;    ///< live bytes of its buffers
-  std::uint64_t reserved_bytes = 0;  ///< address space that its segments hold
+  std::uint64_t reserved_bytes = 0;  ///< address space that its tensors' segments hold
 };
 
 /// Counters since the mesh was opened, and its memory now.
@@ -60,7 +60,7 @@ struct MeshStats {
   std::uint64_t live_buffers = 0;
   std::uint64_t live_bytes = 0;      ///< As asked for, not yet freed.
   std::uint64_t deferred_bytes = 0;  ///< Freed, waiting until no rank can use them.
-  std::uint64_t reserved_bytes = 0;  ///< Address space that the segments hold.
+  std::uint64_t reserved_bytes = 0;  ///< Address space that the segments of tensors hold.
   std::uint64_t runs_in_flight = 0;
 };
 

@@ -3,8 +3,8 @@
 //
 // All of them: extents and strides are positive, strides may leave gaps and need no order; no
 // scalars but where said; nothing is prepared and no workspace is asked for; nothing allocates. An
-// output must share no byte with another argument (a mesh refuses that but for `no_dep`). `check`
-// compares dtypes, shapes and tags and names the argument at fault; `run` relies on it.
+// output must share no byte with another argument, which nobody checks. `check` compares dtypes,
+// shapes and tags and names the argument at fault; `run` relies on it.
 #pragma once
 
 #include "rankcast/kernel_abi.h"

@@ -187,6 +187,10 @@ void MeshCore::publish(const graph::RunDraft& draft, RunState& state, std::uint6
 
 // Everything that can fail comes first; then the records, then all tails.
 Status MeshCore::publish_locked(RunState& state) {
+  if (last_run_ == base::TimelineValue::kMaxRun) {
+    return failure(ErrorCode::unsupported,
+                   "the mesh has used all {} run numbers; close it and open another", last_run_);
+  }
   side_blocks_.clear();
   for (const RunLane& lane : state.lanes) {
     frame::BlockRef* side = side_blocks_.extend(1);

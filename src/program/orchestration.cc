@@ -110,7 +110,8 @@ void OrchestratorImpl::run(const Program& program, std::span<const Argument> arg
   first_failure_ = Status();
   const bool known = std::exchange(remembered_, false);
   repeating_ = arguments_.take(arguments, mesh_.incarnation) && known && epoch == epoch_;
-  if (!repeating_) {
+  const bool anew = !repeating_;
+  if (anew) {
     draft_.clear();
     tasks_.clear();
     if (layouts_.begin_run()) memo_.clear();
@@ -125,8 +126,11 @@ void OrchestratorImpl::run(const Program& program, std::span<const Argument> arg
   if (!first_failure_.ok()) base::throw_error(first_failure_);
 
   if (repeating_) forget_tasks_from(repeated_);
+  if (anew) layouts_anew_ = draft_.layouts.size();
   epoch_ = epoch;
-  remembered_ = true;
+  // A run that began as a repetition and then met new layouts is no base for the next: its layouts
+  // would only grow.
+  remembered_ = draft_.layouts.size() == layouts_anew_;
 }
 
 // The first task that differs from last time ends the repetition: what followed it is forgotten.

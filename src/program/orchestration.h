@@ -91,6 +91,7 @@ class OrchestratorImpl {
   std::size_t last_kernel_ = 0;
   program::ArgumentTable arguments_;
   program::TaskMemory tasks_;               // of the draft
+  std::size_t layouts_anew_ = 0;            // layouts of the last run that repeated nothing
   std::uint64_t epoch_ = 0;                 // at which the draft's handles were checked
   std::uint32_t repeated_ = 0;              // tasks of the run at hand that repeat the last run's
   bool remembered_ = false;                 // the draft is that of a whole run

@@ -162,6 +162,16 @@ TEST_F(RepetitionTest, ATensorOfTheProgramIsNeverTakenOver) {
   EXPECT_EQ(impl_.table_visits(), 2u);
 }
 
+TEST_F(RepetitionTest, NewLayoutsDoNotPileUp) {
+  const std::vector<Argument> arguments{stack()};
+  for (std::int64_t round = 1; round <= 50; ++round) {
+    const DeviceTensor own = mesh_.tensor(0, {round});
+    run_and_compare({{"fake.any", 0, {{0, Tag::in}}, {}}, {"fake.any", 0, {}, {}, &own}}, arguments,
+                    1);
+    EXPECT_LE(impl_.draft().layouts.size(), 3u) << "round " << round;
+  }
+}
+
 // Random runs, each made of the last by a few changes: arguments, tasks, epochs, more and fewer.
 TEST_F(RepetitionTest, RandomChangesGiveTheDraftOfAFreshOrchestration) {
   std::mt19937 random(20261130);
