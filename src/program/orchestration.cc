@@ -2,12 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
-#include "base/atomic.h"
+#include "base/serial.h"
 #include "tensor/layout.h"
 #include "tensor/tensor_access.h"
 
@@ -84,11 +83,7 @@ std::uint64_t prepare_id_of(std::uint32_t kernel, std::span<const ArgumentRecord
 // While an orchestration function runs; of several meshes one may run inside another's.
 class SubmitScope {
  public:
-  SubmitScope() noexcept : outer_(current_submit) {
-    // Written by and read by: submitting threads. Ordered by: nothing; only that each is new.
-    static std::atomic<std::uint64_t> last{0};
-    current_submit = base::fetch_add_relaxed(last, std::uint64_t{1}) + 1;  // relaxed: a number
-  }
+  SubmitScope() noexcept : outer_(std::exchange(current_submit, base::next_serial())) {}
   ~SubmitScope() { current_submit = outer_; }
   SubmitScope(const SubmitScope&) = delete;
   SubmitScope& operator=(const SubmitScope&) = delete;

@@ -58,22 +58,22 @@ void add_sections(std::vector<Damage>& all) {
     const std::string text = "a section leaves its";
     all.push_back(header(
         std::string(name) + "Unaligned",
-        [section = section](FrameHeader& h) { (h.*section).offset += 4; }, text));
+        [at = section](FrameHeader& h) { (h.*at).offset += 4; }, text));
     all.push_back(header(
         std::string(name) + "BehindTheEnd",
-        [section = section](FrameHeader& h) {
-          (h.*section).offset = static_cast<std::uint32_t>(aligned(h.frame_bytes)) + 64;
+        [at = section](FrameHeader& h) {
+          (h.*at).offset = static_cast<std::uint32_t>(aligned(h.frame_bytes)) + 64;
         },
         text));
     all.push_back(header(
         std::string(name) + "FarBehind",
-        [section = section](FrameHeader& h) { (h.*section).offset = 0xffffffc0u; }, text));
+        [at = section](FrameHeader& h) { (h.*at).offset = 0xffffffc0u; }, text));
     all.push_back(header(
         std::string(name) + "TooMany",
-        [section = section](FrameHeader& h) { (h.*section).count = h.frame_bytes; }, text));
+        [at = section](FrameHeader& h) { (h.*at).count = h.frame_bytes; }, text));
     all.push_back(header(
         std::string(name) + "FarTooMany",
-        [section = section](FrameHeader& h) { (h.*section).count = 0xffffffffu; }, text));
+        [at = section](FrameHeader& h) { (h.*at).count = 0xffffffffu; }, text));
   }
 }
 
@@ -87,11 +87,11 @@ void add_ranges(std::vector<Damage>& all) {
   for (const auto& [name, range] : ranges) {
     const std::string prefix = name;
     all.push_back(
-        task(prefix + "FirstTooLarge", 2, [range = range](TaskRecord& t) { t.*range = {100, 0}; }));
+        task(prefix + "FirstTooLarge", 2, [at = range](TaskRecord& t) { t.*at = {100, 0}; }));
     all.push_back(
-        task(prefix + "TooMany", 2, [range = range](TaskRecord& t) { t.*range = {0, 100}; }));
+        task(prefix + "TooMany", 2, [at = range](TaskRecord& t) { t.*at = {0, 100}; }));
     all.push_back(task(prefix + "SumOverflows", 2,
-                       [range = range](TaskRecord& t) { t.*range = {1, 0xffffffffu}; }));
+                       [at = range](TaskRecord& t) { t.*at = {1, 0xffffffffu}; }));
   }
 }
 

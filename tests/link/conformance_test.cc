@@ -1,3 +1,5 @@
+// tests: src/link/thread.cc
+//
 // The one suite for links: every kind of link that this build knows runs it. A kind that this
 // machine cannot have skips with its reason; one that is there must pass.
 // tests: src/link/thread.cc

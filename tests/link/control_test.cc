@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/segment.h"
+#include "link/kinds.h"
 #include "link/link.h"
 #include "link/segments.h"
 
@@ -88,6 +89,7 @@ TEST(SegmentDirectory, AnswersWhatWasSet) {
 TEST(LinkKinds, AreFoundByName) {
   ASSERT_FALSE(link_kinds().empty());
   for (const LinkKind& kind : link_kinds()) EXPECT_EQ(find_link(kind.name).value(), &kind);
+  EXPECT_EQ(find_link("thread").value()->create, &create_thread_link);
   const auto unknown = find_link("pigeon");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::invalid_argument);

@@ -1,3 +1,5 @@
+// tests: src/mesh/submit.cc
+//
 // DP8-142: 8 ranks, 142 tensors each, one submit; and one bad handle hidden among 1,136 good ones.
 // tests: src/mesh/submit.cc
 #include <gtest/gtest.h>

@@ -1,3 +1,6 @@
+// tests: src/mesh/core.cc
+// tests: src/mesh/mesh.cc
+//
 // Opening a mesh: what is accepted, what is refused and why, and what a handle answers afterwards.
 // tests: src/mesh/mesh.cc
 #include <gmock/gmock.h>

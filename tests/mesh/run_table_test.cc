@@ -9,6 +9,7 @@
 
 #include "base/fault_point.h"
 #include "mesh/link_heap.h"
+#include "mesh/run_state.h"
 
 namespace rankcast::mesh {
 namespace {

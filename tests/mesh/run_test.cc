@@ -1,3 +1,5 @@
+// tests: src/mesh/runs.cc
+//
 // Runs: waiting, several in flight, reports, handles, and what programs may be.
 // tests: src/mesh/runs.cc
 // tests: src/mesh/run_state.h

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "program/kernel_catalog.h"
 #include "program/orchestration.h"
 #include "tensor/layout.h"
 #include "tensor/tensor_access.h"

@@ -1,3 +1,5 @@
+// tests: src/program/program.cc
+//
 // From a program and its arguments to a draft: references, what they answer, what is encoded, what
 // is checked how often.
 // tests: src/program/program.cc
