@@ -84,9 +84,8 @@ class Link {
  protected:
   Link(Control control, base::KeeperSignal& keeper, base::SpinPolicy spin);
 
-  Control control_;  // of memory that the subclass owns
-
  private:
+  Control control_;             // of memory that the subclass owns
   base::KeeperSignal* keeper_;  // borrowed from the subclass, outlived because that owns this
   base::SpinPolicy spin_;
   std::vector<HostRing> rings_;

@@ -104,7 +104,7 @@ class ThreadLink final : public Link {
   std::byte* segment(std::uint32_t id) noexcept override { return state_->directory.at(id).base; }
 
  private:
-  static void thread_main(std::shared_ptr<ThreadState> state, int rank) {
+  static void thread_main(const std::shared_ptr<ThreadState>& state, int rank) {
     pthread_setname_np(pthread_self(), ("rankcast-" + std::to_string(rank)).c_str());
     RankPort port(state->control, rank, state->spin, *state->keeper, *state);
     state->rank_main(port);

@@ -276,20 +276,22 @@ Status OrchestratorImpl::encode_argument(const TaskArgument& argument, const Tas
     offset = TensorAccess::offset_bytes(tensor);
     if (mesh == mesh_.incarnation)
       numbers = layouts_.intern(TensorAccess::layout(tensor), draft_.layouts);
-  } else if (argument.number >= arguments_.entries().size()) {
-    return failure(ErrorCode::invalid_argument, kOfAnotherSubmit);
-  } else if (const ArgumentEntry& entry = arguments_.entries()[argument.number];
-             entry.kind == ArgumentKind::scalar) {
-    return failure(ErrorCode::invalid_argument,
-                   "a scalar stands where a tensor is wanted; pass it by TaskArgs::scalar");
-  } else if (argument.shard == kWholeStack) {
-    return failure(ErrorCode::invalid_argument,
-                   "a whole stack of {} shards; say which shard by shard_on(rank) or an index",
-                   entry.shard_count);
-  } else if (argument.shard >= entry.shard_count) {
-    return failure(ErrorCode::invalid_argument, kOfAnotherSubmit);
   } else {
-    shard = entry.shards[argument.shard];
+    const std::span<const ArgumentEntry> entries = arguments_.entries();
+    const bool known = argument.number < entries.size();
+    if (known && entries[argument.number].kind == ArgumentKind::scalar) {
+      return failure(ErrorCode::invalid_argument,
+                     "a scalar stands where a tensor is wanted; pass it by TaskArgs::scalar");
+    }
+    if (known && argument.shard == kWholeStack) {
+      return failure(ErrorCode::invalid_argument,
+                     "a whole stack of {} shards; say which shard by shard_on(rank) or an index",
+                     entries[argument.number].shard_count);
+    }
+    if (!known || argument.shard >= entries[argument.number].shard_count) {
+      return failure(ErrorCode::invalid_argument, kOfAnotherSubmit);
+    }
+    shard = entries[argument.number].shards[argument.shard];
   }
   if (mesh == 0)
     return failure(ErrorCode::invalid_argument, "an empty tensor; pass one that a mesh gave");

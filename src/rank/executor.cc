@@ -145,6 +145,7 @@ Status Executor::resolve() {
       }
     }
     if (argument.place != frame::Place::host) return resolve_failure(i);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address crosses a record as a number
     tensors[i].data = reinterpret_cast<void*>(argument.offset);
   }
 

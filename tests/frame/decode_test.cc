@@ -57,8 +57,8 @@ void add_sections(std::vector<Damage>& all) {
   for (const auto& [name, section] : sections) {
     const std::string text = "a section leaves its";
     all.push_back(header(
-        std::string(name) + "Unaligned",
-        [at = section](FrameHeader& h) { (h.*at).offset += 4; }, text));
+        std::string(name) + "Unaligned", [at = section](FrameHeader& h) { (h.*at).offset += 4; },
+        text));
     all.push_back(header(
         std::string(name) + "BehindTheEnd",
         [at = section](FrameHeader& h) {
@@ -88,8 +88,7 @@ void add_ranges(std::vector<Damage>& all) {
     const std::string prefix = name;
     all.push_back(
         task(prefix + "FirstTooLarge", 2, [at = range](TaskRecord& t) { t.*at = {100, 0}; }));
-    all.push_back(
-        task(prefix + "TooMany", 2, [at = range](TaskRecord& t) { t.*at = {0, 100}; }));
+    all.push_back(task(prefix + "TooMany", 2, [at = range](TaskRecord& t) { t.*at = {0, 100}; }));
     all.push_back(task(prefix + "SumOverflows", 2,
                        [at = range](TaskRecord& t) { t.*at = {1, 0xffffffffu}; }));
   }
