@@ -74,7 +74,7 @@ Status Executor::take_side(const frame::Record& record) {
       !status.ok())
     return status;
   for (const frame::TableChange& change : side_decoder_.side().changes) {
-    resolved_ = false;
+    for (ResolvedFrame& kept : kept_) kept.resolved = false;
     if (Status status = buffers_.apply(change, port_, *device_); !status.ok()) return status;
   }
   return {};
@@ -84,35 +84,47 @@ Status Executor::take_frame(const frame::Record& record) {
   const std::byte* source = block(record.frame);
   if (source == nullptr)
     return failure(ErrorCode::internal, "damaged record: its frame is in no segment");
-  // The last frame again, over buffers that are where they were: what was resolved stands. Compared
-  // with the rank's own copy, so that only what was checked is used.
-  const bool repeats = resolved_ && frame_decoder_.holds(source, record.frame.bytes);
-  resolved_ = false;
-  if (!repeats) {
+  ++frames_taken_;
+  ResolvedFrame* const kept = find_kept(source, record.frame.bytes);
+  if (kept != nullptr) {
+    at_hand_ = kept;
+  } else {
+    at_hand_ = &*std::ranges::min_element(kept_, {}, &ResolvedFrame::last_use);
+    at_hand_->resolved = false;
     Status status =
-        frame_decoder_.decode(source, record.frame.bytes, port_.rank(), port_.world_size());
+        at_hand_->decoder.decode(source, record.frame.bytes, port_.rank(), port_.world_size());
     if (!status.ok()) return status;
   }
+  at_hand_->last_use = frames_taken_;
   // The timeline ends where the record says: a frame of more or fewer tasks would pass it or fall
   // short.
-  if (const std::size_t tasks = frame_decoder_.frame().tasks.size(); tasks != record.tasks) {
+  if (const std::size_t tasks = at_hand_->decoder.frame().tasks.size(); tasks != record.tasks) {
     return failure(ErrorCode::internal, "damaged record: it says {} tasks, its frame has {}",
                    record.tasks, tasks);
   }
-  if (!repeats) {
-    if (Status status = resolve(); !status.ok()) return status;
+  if (kept != nullptr) return {};
+  Status status = resolve();
+  at_hand_->resolved = status.ok();
+  return status;
+}
+
+// A frame that was run before, over buffers that are where they were: what was resolved stands.
+// Compared with the rank's own copy, so that only what was checked is used.
+Executor::ResolvedFrame* Executor::find_kept(const std::byte* source,
+                                             std::uint32_t bytes) noexcept {
+  for (ResolvedFrame& kept : kept_) {
+    if (kept.resolved && kept.decoder.holds(source, bytes)) return &kept;
   }
-  resolved_ = true;
-  return {};
+  return nullptr;
 }
 
 // Makes a DLTensor of every argument: the rank's half of the path of a dispatch.
 Status Executor::resolve() {
-  const frame::Frame& frame = frame_decoder_.frame();
+  const frame::Frame& frame = at_hand_->decoder.frame();
   const DLDevice dl_device = device_->dl_device();
 
-  layout_views_.clear();
-  LayoutView* const views = layout_views_.extend(frame.layouts.size());
+  at_hand_->layout_views.clear();
+  LayoutView* const views = at_hand_->layout_views.extend(frame.layouts.size());
   for (std::size_t i = 0; i < frame.layouts.size(); ++i) {
     frame::LayoutRecord& layout = frame.layouts[i];
     views[i] = {{nullptr, dl_device, layout.dims, tensor::to_dl(layout.dtype), layout.shape.data(),
@@ -123,10 +135,10 @@ Status Executor::resolve() {
 
   const std::size_t count = frame.arguments.size();
   const ArgumentRecord* const arguments = frame.arguments.data();
-  tensors_.clear();
-  tags_.clear();
-  DLTensor* const tensors = tensors_.extend(count);
-  std::uint8_t* const tags = tags_.extend(count);
+  at_hand_->tensors.clear();
+  at_hand_->tags.clear();
+  DLTensor* const tensors = at_hand_->tensors.extend(count);
+  std::uint8_t* const tags = at_hand_->tags.extend(count);
   const std::span<const Buffers::Entry> entries = buffers_.entries();
   for (std::size_t i = 0; i < count; ++i) {
     const ArgumentRecord& argument = arguments[i];
@@ -149,18 +161,18 @@ Status Executor::resolve() {
     tensors[i].data = reinterpret_cast<void*>(argument.offset);
   }
 
-  scalars_.clear();
+  at_hand_->scalars.clear();
   for (const frame::ScalarRecord& scalar : frame.scalars) {
     rankcast_scalar value{};
     value.type = static_cast<std::int32_t>(scalar.type);
     std::memcpy(&value.value, &scalar.bits, sizeof(value.value));
-    scalars_.push(value);
+    at_hand_->scalars.push(value);
   }
   return {};
 }
 
 Status Executor::resolve_failure(std::size_t index) const {
-  const ArgumentRecord& argument = frame_decoder_.frame().arguments[index];
+  const ArgumentRecord& argument = at_hand_->decoder.frame().arguments[index];
   if (argument.place != frame::Place::buffer) {
     return failure(ErrorCode::internal,
                    "damaged frame: argument {} is in place {}, which this link does not have",
@@ -175,7 +187,7 @@ Status Executor::resolve_failure(std::size_t index) const {
 }
 
 void Executor::run_tasks(const frame::Record& record, frame::RunRecord& run, LaneError* error) {
-  const frame::Frame& frame = frame_decoder_.frame();
+  const frame::Frame& frame = at_hand_->decoder.frame();
   const std::size_t count = frame.tasks.size();
   for (std::size_t i = 0; i < count; ++i) {
     const TaskRecord& task = frame.tasks[i];
@@ -232,10 +244,10 @@ Status Executor::launch(const TaskRecord& task, frame::RunRecord& run) {
   rankcast_call call{};
   call.struct_size = sizeof(call);
   call.tensor_count = task.arguments.count;
-  call.tensors = tensors_.data() + task.arguments.first;
-  call.tags = tags_.data() + task.arguments.first;
+  call.tensors = at_hand_->tensors.data() + task.arguments.first;
+  call.tags = at_hand_->tags.data() + task.arguments.first;
   call.scalar_count = task.scalars.count;
-  call.scalars = scalars_.data() + task.scalars.first;
+  call.scalars = at_hand_->scalars.data() + task.scalars.first;
 
   rankcast_kernel_context context{};
   context.struct_size = sizeof(context);
@@ -248,7 +260,7 @@ Status Executor::launch(const TaskRecord& task, frame::RunRecord& run) {
   Preparation preparation;
   preparation.state = entry->initial_state;
   if (kernel.prepare != nullptr && device_->computes()) {
-    const frame::Frame& frame = frame_decoder_.frame();
+    const frame::Frame& frame = at_hand_->decoder.frame();
     prepare_layouts_.clear();
     for (const ArgumentRecord& argument :
          frame.arguments.subspan(task.arguments.first, task.arguments.count)) {
@@ -269,15 +281,15 @@ Status Executor::launch(const TaskRecord& task, frame::RunRecord& run) {
 }
 
 Status Executor::transfer(const TaskRecord& task) {
-  const frame::Frame& frame = frame_decoder_.frame();
+  const frame::Frame& frame = at_hand_->decoder.frame();
   const std::uint32_t first = task.arguments.first;
   const frame::LayoutRecord& layout = frame.layouts[frame.arguments[first].layout];
   if (task.kind != frame::TaskKind::upload && task.kind != frame::TaskKind::download) {
     return failure(ErrorCode::internal, "damaged frame: task kind {} is unknown to this rank",
                    static_cast<int>(task.kind));
   }
-  void* tensor = tensors_[first].data;
-  void* host = tensors_[first + 1].data;
+  void* tensor = at_hand_->tensors[first].data;
+  void* host = at_hand_->tensors[first + 1].data;
   const bool upload = task.kind == frame::TaskKind::upload;
   signal_.arm();
   device_->copy(upload ? tensor : host, upload ? host : tensor, layout.extent_bytes, signal_);

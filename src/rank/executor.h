@@ -9,6 +9,7 @@
 // grown.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -56,6 +57,21 @@ class Executor final : device::SignalSink {
     std::uint64_t alignment_mask = 0;  // of offsets
   };
 
+  /// A frame in the rank's own memory, its arguments resolved: one entry an argument, a layout, a
+  /// scalar.
+  struct ResolvedFrame {
+    frame::FrameDecoder decoder;
+    base::Scratch<DLTensor> tensors;
+    base::Scratch<std::uint8_t> tags;
+    base::Scratch<LayoutView> layout_views;
+    base::Scratch<rankcast_scalar> scalars;
+    std::uint64_t last_use = 0;  // number of the frame taken then
+    bool resolved = false;       // all of this is of the decoder's frame and the table as it is
+  };
+
+  /// Frames kept: a step of a program and the transfers around it.
+  static constexpr std::size_t kKeptFrames = 4;
+
   Executor(const ExecutorOptions& options, link::RankPort& port, const KernelRegistry& kernels);
 
   void on_signal() noexcept override { port_.wake(); }
@@ -63,6 +79,7 @@ class Executor final : device::SignalSink {
   void run_record(const frame::Record& record, std::int64_t entry_ns);
   base::Status take_side(const frame::Record& record);
   base::Status take_frame(const frame::Record& record);
+  ResolvedFrame* find_kept(const std::byte* source, std::uint32_t bytes) noexcept;
   base::Status resolve();
   [[gnu::cold]] base::Status resolve_failure(std::size_t index) const;
   void run_tasks(const frame::Record& record, frame::RunRecord& run, LaneError* error);
@@ -81,15 +98,11 @@ class Executor final : device::SignalSink {
   std::unique_ptr<device::Device> device_;
   Buffers buffers_;
   PreparedKernels prepared_;
-  frame::FrameDecoder frame_decoder_;
   frame::SideDecoder side_decoder_;
   device::Signal signal_;
-  bool resolved_ = false;  // what follows is of the decoder's frame and of the table as it is
-  // Of the frame at hand: one entry an argument, a layout, a scalar.
-  base::Scratch<DLTensor> tensors_;
-  base::Scratch<std::uint8_t> tags_;
-  base::Scratch<LayoutView> layout_views_;
-  base::Scratch<rankcast_scalar> scalars_;
+  std::array<ResolvedFrame, kKeptFrames> kept_;
+  ResolvedFrame* at_hand_ = kept_.data();  // the frame that is run
+  std::uint64_t frames_taken_ = 0;
   base::Scratch<frame::LayoutRecord> prepare_layouts_;
 };
 
