@@ -206,10 +206,15 @@ detail::RunState& checked(const detail::MeshCore* mesh, detail::RunState* state,
 
 std::uint64_t Run::dispatch_id() const { return checked(mesh_.get(), state_, "dispatch_id").run; }
 
-bool Run::done() const { return mesh_->done(checked(mesh_.get(), state_, "done")); }
+// Checked first: an empty run has no mesh to call.
+bool Run::done() const {
+  const detail::RunState& state = checked(mesh_.get(), state_, "done");
+  return mesh_->done(state);
+}
 
 void Run::wait() const {
-  mesh_->wait(checked(mesh_.get(), state_, "wait"), base::Deadline::never());
+  detail::RunState& state = checked(mesh_.get(), state_, "wait");
+  mesh_->wait(state, base::Deadline::never());
 }
 
 bool Run::wait_for(std::chrono::duration<double> timeout) const {
@@ -217,6 +222,9 @@ bool Run::wait_for(std::chrono::duration<double> timeout) const {
   return mesh_->wait(state, detail::checked_deadline(timeout, "wait_for: the timeout"));
 }
 
-RunReport Run::report() const { return mesh_->report(checked(mesh_.get(), state_, "report")); }
+RunReport Run::report() const {
+  const detail::RunState& state = checked(mesh_.get(), state_, "report");
+  return mesh_->report(state);
+}
 
 }  // namespace rankcast
