@@ -23,8 +23,9 @@ SUBMIT = "rankcast::Mesh::submit(*"
 
 # Measured at 90 between 42 and 142 arguments on 8 ranks (g++ 12.2, -O3), orchestration included.
 MOST_PER_ARGUMENT = 115
-# What a wake-up more or less costs, and where an arena happens to end.
-NOISE = 0.02
+# Ordinary and streaming stores, of which a mesh keeps what suits it at the moment, differ by less
+# than that, wake-ups included. Looking at what else is alive would cost 44 for 50,000 buffers.
+MOST_MORE_PER_ARGUMENT = 2
 
 
 @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
@@ -61,4 +62,5 @@ class ThoroughSubmitTest(unittest.TestCase):
     def test_cost_does_not_grow_with_what_else_is_alive(self):
         few = self.per_submit("--tensor-args", "142")
         many = self.per_submit("--tensor-args", "142", "--live-buffers", "50000")
-        self.assertLess(abs(many - few) / few, NOISE, f"{few:.0f} became {many:.0f}")
+        self.assertLess((many - few) / (RANKS * 142), MOST_MORE_PER_ARGUMENT,
+                        f"{few:.0f} became {many:.0f}")
