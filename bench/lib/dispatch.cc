@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -27,6 +29,16 @@ constexpr std::chrono::milliseconds kCalibrationBudget{600};
 
 [[noreturn]] void refuse(const std::string& message) {
   throw Error(ErrorCode::invalid_argument, message);
+}
+
+constexpr std::array kBetween{std::pair{"nothing", Between::nothing},
+                              std::pair{"free", Between::free},
+                              std::pair{"rotate", Between::rotate}};
+
+std::optional<Between> find_between(std::string_view name) {
+  const auto found = std::ranges::find(kBetween, name, [](const auto& pair) { return pair.first; });
+  if (found == kBetween.end()) return std::nullopt;
+  return found->second;
 }
 
 // One side with its name and what it has measured.
@@ -99,11 +111,12 @@ void Contest::open(const DispatchOptions& options) {
     refuse(fmt::format("--live-buffers {} is less than the {} buffers of the job itself",
                        *options.live_buffers, own));
   }
-  const ProductOptions product{options.live_buffers.value_or(own), options.limit, options.kernel};
+  ProductOptions product{options.live_buffers.value_or(own), options.limit, options.kernel,
+                         find_between(options.between).value()};
   product_ = std::make_unique<Product>(*job_, std::move(mesh), product);
   if (options.live_buffers) {
-    const ProductOptions alone{own, options.limit, options.kernel};
-    minimum_ = std::make_unique<Product>(*job_, Mesh::open(mesh_options(options)), alone);
+    product.live_buffers = own;
+    minimum_ = std::make_unique<Product>(*job_, Mesh::open(mesh_options(options)), product);
   }
 
   const rankcast_kernel* kernel = nullptr;
@@ -261,6 +274,13 @@ void check_options(const DispatchOptions& options) {
   }
   if (options.live_buffers && !options.safetensors.empty()) {
     refuse("--live-buffers measures the sum job; leave out --safetensors");
+  }
+  if (!find_between(options.between)) {
+    refuse(fmt::format("--between \"{}\" is not known; accepted: nothing, free, rotate",
+                       options.between));
+  }
+  if (options.between == "rotate" && !options.safetensors.empty()) {
+    refuse("--between rotate is for the sum job, whose inputs are alike; leave out --safetensors");
   }
   if (options.limit.count() <= 0) refuse("--timeout-s must be more than 0");
 }

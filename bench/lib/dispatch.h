@@ -30,8 +30,9 @@ struct DispatchOptions {
   std::string link = "thread";
   /// Buffers alive on the mesh. Then a second mesh, with the job's own buffers alone, takes part.
   std::optional<std::uint64_t> live_buffers;
-  std::int64_t gap_us = 0;  ///< Idle before each round.
-  std::string safetensors;  ///< A file whose tensors are the arguments; empty: the sum job.
+  std::int64_t gap_us = 0;          ///< Idle before each round.
+  std::string between = "nothing";  ///< Two rounds of the mesh: a `Between`, by name.
+  std::string safetensors;          ///< A file whose tensors are the arguments; empty: the sum job.
   std::chrono::nanoseconds limit = std::chrono::minutes(1);  ///< Of one round.
   std::optional<KernelOverride> kernel;                      ///< What the mesh runs instead.
 };

@@ -101,6 +101,20 @@ void Product::prepare() {
   write(preparation.changed_tensor, preparation.changed);
   write(preparation.output_tensor, preparation.poison);
   output_ = preparation.output_tensor;
+  change_something();
+}
+
+void Product::change_something() {
+  switch (options_.between) {
+    case Between::nothing:
+      return;
+    case Between::free:
+      mesh_.free(mesh_.alloc_stacked({job_.ranks(), 1}, DType::f32));
+      return;
+    case Between::rotate:
+      std::rotate(arguments_.begin(), arguments_.begin() + 1, arguments_.end() - 1);
+      return;
+  }
 }
 
 const RoundTimes& Product::run_round() {

@@ -19,6 +19,13 @@ namespace rankcast::bench {
 /// A function that the mesh runs instead of the job's kernel, under this name.
 using KernelOverride = std::pair<std::string, KernelFunction>;
 
+/// What happens on a mesh between two rounds, untimed.
+enum class Between : std::uint8_t {
+  nothing,  ///< The next submit repeats the last one.
+  free,     ///< A buffer is allocated and freed on every rank: no handle may be taken for live.
+  rotate,   ///< Every input takes the next one's place: no argument but the output is the same.
+};
+
 struct ProductOptions {
   /// Buffers alive on the mesh, the job's among them; the job's own number if smaller.
   std::uint64_t live_buffers = 0;
@@ -26,6 +33,8 @@ struct ProductOptions {
   std::chrono::nanoseconds limit = std::chrono::minutes(1);
   /// Thread link only.
   std::optional<KernelOverride> kernel;
+  /// `rotate` is for jobs whose inputs are alike and whose result is theirs in any order.
+  Between between = Between::nothing;
 };
 
 /// What submits did to the mesh's counters and to the heap, all timed rounds together.
@@ -63,6 +72,7 @@ class Product final : public Side {
  private:
   Program program() const;
   void place_tensors(std::uint64_t live_buffers);
+  void change_something();
   void count(const MeshStats& before, const MeshStats& after, std::uint64_t allocations);
 
   const Job& job_;  // borrowed, outlived as the constructor says

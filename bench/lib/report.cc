@@ -129,9 +129,10 @@ std::string dispatch_table(const DispatchResult& result, const Machine& machine,
                            const std::string& command) {
   const DispatchOptions& options = result.options;
   Table table;
-  table.line("{} ranks x {} tensors ({}), link {}, {}, {} rounds{}; {}", result.ranks,
+  table.line("{} ranks x {} tensors ({}), link {}, {}, {} rounds{}{}; {}", result.ranks,
              result.tensor_args, result.job, options.link, options.mode, options.rounds,
              options.gap_us == 0 ? "" : fmt::format(", {} us idle before each", options.gap_us),
+             options.between == "nothing" ? "" : fmt::format(", {} between", options.between),
              verdict(result));
   table.line("{}", describe(machine));
   table.line("{}", describe(build));

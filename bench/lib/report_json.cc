@@ -72,6 +72,7 @@ std::string dispatch_json(const DispatchResult& result, const Machine& machine,
   json["rounds"] = result.options.rounds;
   json["link"] = result.options.link;
   json["mode"] = result.options.mode;
+  json["between"] = result.options.between;
   json["verified"] = result.verified ? Json(*result.verified) : Json(nullptr);
   json["dispatches"] = result.dispatches;
   add_side(json, result.product);

@@ -92,6 +92,7 @@ struct ArgumentEntry {
   std::uint32_t layout_id = 0;     // among the layouts that the submitting context remembers
   std::uint16_t rank_count = 0;    // length of shard_of_rank
   ArgumentKind kind = ArgumentKind::scalar;
+  bool changed = false;  // another tensor than in the submit before, of the same layout
   const Layout* layout = nullptr;
   const Scalar* scalar = nullptr;  // scalar only
 };
@@ -115,7 +116,7 @@ class OrchestratorImpl;
 class RANKCAST_API ArgumentRef {
  public:
   explicit ArgumentRef(const detail::ArgumentEntry* entry) noexcept
-      : entry_(entry), shard_(entry->whole) {}
+      : entry_(entry), shard_(detail::kWholeStack) {}
 
   /// The shard of a stacked argument that lives on `rank`. Throws `Error(wrong_rank)` when there is
   /// none and `Error(invalid_argument)` when the argument is not stacked.
@@ -127,7 +128,7 @@ class RANKCAST_API ArgumentRef {
         return {entry_, static_cast<std::uint32_t>(shard)};
       }
     }
-    fail_shard_on(rank);
+    fail_shard_on(entry_, shard_, rank);
   }
 
   /// Shard number `shard` of a stacked argument. Throws `Error(invalid_argument)` when there is
@@ -152,13 +153,15 @@ class RANKCAST_API ArgumentRef {
   ArgumentRef(const detail::ArgumentEntry* entry, std::uint32_t shard) noexcept
       : entry_(entry), shard_(shard) {}
 
-  [[noreturn]] void fail_shard_on(int rank) const;
+  // By value: a reference whose address is never taken lives in registers.
+  [[noreturn]] static void fail_shard_on(const detail::ArgumentEntry* entry, std::uint32_t shard,
+                                         int rank);
   bool is_whole_stack() const noexcept {
     return entry_->kind == detail::ArgumentKind::stacked && shard_ == detail::kWholeStack;
   }
 
   const detail::ArgumentEntry* entry_;  // borrowed from the submit, which outlives the function
-  std::uint32_t shard_;                 // kWholeStack for a whole stack and for a scalar
+  std::uint32_t shard_;                 // kWholeStack for the argument as it was given
 };
 
 /// The arguments of the submit at hand, in the order in which they were given.
@@ -223,7 +226,9 @@ class RANKCAST_API TaskArgs {
     if (end_ == limit_) [[unlikely]] {
       grow();
     }
-    *end_++ = {argument.entry_->number, argument.shard_, static_cast<std::uint32_t>(tag)};
+    const std::uint32_t shard =
+        argument.shard_ == detail::kWholeStack ? argument.entry_->whole : argument.shard_;
+    *end_++ = {argument.entry_->number, shard, static_cast<std::uint32_t>(tag)};
     return *this;
   }
   TaskArgs& add(const DeviceTensor& tensor, Tag tag);

@@ -135,6 +135,7 @@ namespace detail {
 
 /// What a stacked device tensor's copies share. Immutable once built.
 struct StackedData {
+  std::uint64_t serial = 0;  // no other has it, not even one that takes its memory later
   Shape shape;
   std::uint64_t mesh = 0;
   Layout layout;                            // of one shard

@@ -70,6 +70,7 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
   const int world_size = static_cast<int>(environment->plans.size());
   const link::LinkKind* kind = value_or_throw(link::find_link(options.link));
 
+  const mesh::StoreChooser stores = value_or_throw(mesh::StoreChooser::from_environment());
   const std::string library = value_or_throw(rank::builtin_kernel_library_path());
   throw_if_failed(
       environment->kernels.add_library(value_or_throw(rank::KernelLibrary::open(library))));
@@ -81,7 +82,8 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
   link_options.spin = link::default_spin(world_size, static_cast<std::int64_t>(spin_us * 1e3));
   auto link = value_or_throw(kind->create(link_options));
 
-  std::shared_ptr<MeshCore> core(new MeshCore(options, std::move(environment), std::move(link)));
+  std::shared_ptr<MeshCore> core(
+      new MeshCore(options, stores, std::move(environment), std::move(link)));
   if (Status status = core->start(deadline); !status.ok()) {
     core->abandon_start();
     throw_error(std::move(status));
@@ -89,7 +91,8 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
   return core;
 }
 
-MeshCore::MeshCore(const MeshOptions& options, std::shared_ptr<rank::RankEnvironment> environment,
+MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
+                   std::shared_ptr<rank::RankEnvironment> environment,
                    std::unique_ptr<link::Link> link)
     : options_(options),
       world_size_(link->world_size()),
@@ -99,6 +102,7 @@ MeshCore::MeshCore(const MeshOptions& options, std::shared_ptr<rank::RankEnviron
       link_(std::move(link)),
       catalog_(std::make_unique<CatalogOfRegistry>(environment_->kernels)) {
   base::MutexLock lock(mutex_);
+  stores_ = stores;
   view_.incarnation = incarnation_;
   view_.world_size = world_size_;
   view_.catalog = catalog_.get();

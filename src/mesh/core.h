@@ -99,8 +99,8 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
     void* host = nullptr;
   };
 
-  MeshCore(const MeshOptions& options, std::shared_ptr<rank::RankEnvironment> environment,
-           std::unique_ptr<link::Link> link);
+  MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
+           std::shared_ptr<rank::RankEnvironment> environment, std::unique_ptr<link::Link> link);
   base::Status start(base::Deadline deadline);
   void abandon_start();
 

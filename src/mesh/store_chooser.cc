@@ -1,8 +1,23 @@
 #include "mesh/store_chooser.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 namespace rankcast::mesh {
+
+base::Result<StoreChooser> StoreChooser::from_environment() {
+  const char* value = std::getenv("RANKCAST_STORES");
+  const std::string_view name = value == nullptr ? "measured" : value;
+  if (name == "measured") return StoreChooser();
+  for (const base::StoreKind kind : {base::StoreKind::ordinary, base::StoreKind::streaming}) {
+    if (name == base::store_kind_name(kind)) return StoreChooser(kind);
+  }
+  return base::unexpected_failure(ErrorCode::invalid_argument,
+                                  "the environment variable RANKCAST_STORES is \"{}\"; it may be "
+                                  "measured, ordinary or streaming",
+                                  name);
+}
 
 void StoreChooser::add(base::StoreKind kind, std::uint64_t frame_bytes,
                        std::int64_t total_ns) noexcept {

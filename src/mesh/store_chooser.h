@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/status.h"
 #include "base/stream_store.h"
 
 namespace rankcast::mesh {
@@ -16,6 +17,13 @@ namespace rankcast::mesh {
 /// Used under the mesh's mutex.
 class StoreChooser {
  public:
+  /// A chooser that measures, or the one kind that RANKCAST_STORES says. `invalid_argument` for
+  /// another value of that variable.
+  static base::Result<StoreChooser> from_environment();
+
+  StoreChooser() noexcept = default;
+  explicit StoreChooser(base::StoreKind only) noexcept : measures_(false), chosen_(only) {}
+
   /// Frames of fewer bytes say nothing: their stores cost too little.
   static constexpr std::uint64_t kMinBytes = 4096;
   /// Runs of each kind in a trial, taken in turns of kTurn.
@@ -37,12 +45,15 @@ class StoreChooser {
   base::StoreKind chosen() const noexcept { return chosen_; }
 
  private:
-  bool in_trial() const noexcept { return base::has_streaming_stores() && runs_ < 2 * kSamples; }
+  bool in_trial() const noexcept {
+    return measures_ && base::has_streaming_stores() && runs_ < 2 * kSamples;
+  }
   std::size_t turn() const noexcept { return static_cast<std::size_t>(runs_) / kTurn; }
   std::int64_t median(base::StoreKind kind) noexcept;
 
   std::array<std::array<std::int64_t, kSamples>, 2> samples_{};
   std::array<std::size_t, 2> counts_{};
+  bool measures_ = true;
   std::uint64_t runs_ = 0;  // large enough, since the last trial began
   base::StoreKind chosen_ = base::StoreKind::ordinary;
 };

@@ -1,6 +1,8 @@
 // The path of a dispatch on the host: orchestrate and check, reserve, write frames, then under the
 // mutex the last check and publication (PROTOCOL P1, P3), then the bell.
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
@@ -32,15 +34,23 @@ using base::failure;
 using base::Status;
 using base::throw_error;
 
-/// An orchestration that no other submit uses, given back at the end.
+/// An orchestration that no other submit uses, given back at the end: one that has run the program
+/// before, if there is one, since it repeats what it did then.
 class MeshCore::OrchestrationLease {
  public:
-  explicit OrchestrationLease(MeshCore& core) : core_(core) {
+  /// Programs that take turns keep an orchestration each, up to this many.
+  static constexpr std::size_t kKept = 16;
+
+  OrchestrationLease(MeshCore& core, const Program& program) : core_(core) {
     {
       base::MutexLock lock(core.mutex_);
-      if (!core.orchestrations_.empty()) {
-        orchestration_ = std::move(core.orchestrations_.back());
-        core.orchestrations_.pop_back();
+      auto& kept = core.orchestrations_;  // the one given back last is the last
+      const auto known = std::ranges::find(kept.rbegin(), kept.rend(), program.name(),
+                                           [](const auto& one) { return one->program_name(); });
+      if (known != kept.rend() || kept.size() >= kKept) {
+        const auto taken = known != kept.rend() ? std::prev(known.base()) : kept.begin();
+        orchestration_ = std::move(*taken);
+        kept.erase(taken);
         return;
       }
     }
@@ -75,7 +85,7 @@ Run MeshCore::submit(const Program& program, std::span<const Argument> arguments
   const std::uint64_t growths = base::scratch_growths;
   check_open();
   check_not_orchestrating("submit");
-  OrchestrationLease orchestration(*this);
+  OrchestrationLease orchestration(*this, program);
   // Handles are checked at this epoch: publication compares.
   const std::uint64_t epoch = base::load_acquire(epoch_);  // pairs: mesh_epoch
   {

@@ -1,5 +1,7 @@
 #include "program/argument_table.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 #include "tensor/tensor_access.h"
 
@@ -13,61 +15,23 @@ using detail::TensorAccess;
 
 namespace {
 
-bool same_tensor(const Argument& a, const Argument& b) noexcept {
-  if (const auto* stacked = std::get_if<StackedDeviceTensor>(&a.value())) {
-    const auto* other = std::get_if<StackedDeviceTensor>(&b.value());
-    return other != nullptr && TensorAccess::data(*stacked) == TensorAccess::data(*other);
-  }
-  if (const auto* tensor = std::get_if<DeviceTensor>(&a.value())) {
-    const auto* other = std::get_if<DeviceTensor>(&b.value());
-    return other != nullptr && tensor->buffer() == other->buffer() &&
-           TensorAccess::offset_bytes(*tensor) == TensorAccess::offset_bytes(*other) &&
-           TensorAccess::layout(*tensor) == TensorAccess::layout(*other);
-  }
-  return std::holds_alternative<Scalar>(b.value());
+void point_to(ArgumentEntry& entry, const StackedData& data) noexcept {
+  entry.shards = data.shards.data();
+  entry.shard_of_rank = data.shard_of_rank.data();
+  entry.shard_count = static_cast<std::uint32_t>(data.shards.size());
+  entry.rank_count = static_cast<std::uint16_t>(data.shard_of_rank.size());
+  entry.layout = &data.layout;
 }
 
-}  // namespace
-
-bool ArgumentTable::take(std::span<const Argument> arguments, std::uint64_t incarnation) {
-  bool same = complete_ && entries_.size() == arguments.size();
-  complete_ = false;
-  entries_.clear();
-  entries_.extend(arguments.size());
-  if (held_.size() < arguments.size()) {
-    ++base::scratch_growths;
-    held_.resize(arguments.size(), Argument(0));
-    same = false;
-  }
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!same || !same_tensor(held_[i], arguments[i])) [[unlikely]] {
-      same = false;
-      replace(i, arguments[i], incarnation);
-    } else if (entries_[i].kind == ArgumentKind::scalar) {
-      held_[i] = arguments[i];  // in place: its entry points there
-    }
-  }
-  complete_ = true;
-  return same;
-}
-
-void ArgumentTable::replace(std::size_t index, const Argument& argument,
-                            std::uint64_t incarnation) {
-  held_[index] = argument;
+ArgumentEntry look_up(std::size_t index, const Argument& argument, std::uint64_t incarnation) {
   ArgumentEntry entry;
   entry.number = static_cast<std::uint32_t>(index);
   std::uint64_t mesh = incarnation;
-  const auto& value = held_[index].value();
+  const auto& value = argument.value();
   if (const auto* stacked = std::get_if<StackedDeviceTensor>(&value)) {
     const StackedData* data = TensorAccess::data(*stacked);
     mesh = data == nullptr ? 0 : data->mesh;
-    if (data != nullptr) {
-      entry.shards = data->shards.data();
-      entry.shard_of_rank = data->shard_of_rank.data();
-      entry.shard_count = static_cast<std::uint32_t>(data->shards.size());
-      entry.rank_count = static_cast<std::uint16_t>(data->shard_of_rank.size());
-      entry.layout = &data->layout;
-    }
+    if (data != nullptr) point_to(entry, *data);
     entry.kind = ArgumentKind::stacked;
   } else if (const auto* tensor = std::get_if<DeviceTensor>(&value)) {
     mesh = TensorAccess::mesh(*tensor);
@@ -80,8 +44,7 @@ void ArgumentTable::replace(std::size_t index, const Argument& argument,
   } else {
     entry.scalar = std::get_if<Scalar>(&value);
   }
-  entries_[index] = entry;
-  if (mesh == incarnation) return;
+  if (mesh == incarnation) return entry;
   base::throw_error(
       mesh == 0
           ? failure(ErrorCode::invalid_argument,
@@ -96,14 +59,71 @@ void ArgumentTable::replace(std::size_t index, const Argument& argument,
                 .with_rank(entry.shards[0].rank));
 }
 
+}  // namespace
+
+Likeness ArgumentTable::take(std::span<const Argument> arguments, std::uint64_t incarnation,
+                             const LayoutTable& layouts) {
+  const bool comparable = complete_ && entries_.size() == arguments.size();
+  Likeness likeness = comparable ? Likeness::same : Likeness::different;
+  complete_ = false;
+  if (!comparable) {
+    entries_.clear();
+    identities_.clear();
+    std::ranges::fill_n(entries_.extend(arguments.size()), std::ssize(arguments), ArgumentEntry());
+    std::ranges::fill_n(identities_.extend(arguments.size()), std::ssize(arguments), Identity());
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    ArgumentEntry& known = entries_[i];
+    Identity identity;
+    if (const auto* stacked = std::get_if<StackedDeviceTensor>(&arguments[i].value())) {
+      const StackedData* data = TensorAccess::data(*stacked);
+      identity.serial = data == nullptr ? 0 : data->serial;
+      if (identity.serial == identities_[i].serial && data != nullptr) [[likely]] {
+        known.changed = false;  // it points into what it pointed into
+        continue;
+      }
+      if (likeness != Likeness::different && known.kind == ArgumentKind::stacked &&
+          data != nullptr && data->mesh == incarnation &&
+          layouts.at(known.layout_id) == data->layout) {
+        point_to(known, *data);
+        known.changed = true;
+        identities_[i].serial = data->serial;
+        likeness = Likeness::alike;
+        continue;
+      }
+    } else if (const auto* tensor = std::get_if<DeviceTensor>(&arguments[i].value())) {
+      identity.offset_bytes = TensorAccess::offset_bytes(*tensor);
+      identity.shard = TensorAccess::shard(*tensor);
+    }
+    ArgumentEntry entry = look_up(i, arguments[i], incarnation);
+    if (likeness != Likeness::different) {
+      const bool tensors = entry.layout != nullptr && known.layout != nullptr;
+      if (tensors ? layouts.at(known.layout_id) == *entry.layout : entry.layout == known.layout) {
+        entry.layout_id = known.layout_id;
+        entry.layout_index = known.layout_index;
+        entry.changed = !identity.names_same_tensor(identities_[i]);
+        if (entry.changed) likeness = Likeness::alike;
+      } else {
+        likeness = Likeness::different;
+      }
+    }
+    known = entry;
+    identities_[i] = identity;
+  }
+  complete_ = likeness != Likeness::different;
+  return likeness;
+}
+
 void ArgumentTable::number_layouts(LayoutTable& table,
                                    base::Scratch<frame::LayoutRecord>& layouts) {
+  complete_ = false;
   for (ArgumentEntry& entry : entries_) {
     if (entry.kind == ArgumentKind::scalar) continue;
     const auto numbers = table.intern(*entry.layout, layouts);
     entry.layout_id = numbers.id;
     entry.layout_index = numbers.index;
   }
+  complete_ = true;
 }
 
 }  // namespace rankcast::program

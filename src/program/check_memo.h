@@ -1,13 +1,11 @@
-// Calls that a kernel's check has passed: it is asked once for each combination of kernel, layouts,
-// tags and scalars.
+// Calls that a kernel's check has passed, by kernel, layouts and tags: one without scalars need not
+// be checked again, and equal ones are prepared once.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <vector>
-
-#include "frame/records.h"
 
 namespace rankcast::program {
 
@@ -18,11 +16,11 @@ class CheckMemo {
   /// More are forgotten, all at once.
   static constexpr std::size_t kMax = 1024;
 
-  /// What a check can see of a call. `signature`: one word a tensor, (layout id << 3) | tag.
+  /// What a check can see of a call, its scalars left out. `signature`: one word a tensor,
+  /// (layout id << 3) | tag.
   struct Call {
     std::uint32_t kernel = 0;
     std::span<const std::uint32_t> signature;
-    std::span<const frame::ScalarRecord> scalars;
   };
 
   /// The call's prepare id, 0 if it has not passed yet.
@@ -42,7 +40,6 @@ class CheckMemo {
   struct Entry {
     std::uint32_t kernel = 0;
     std::vector<std::uint32_t> signature;
-    std::vector<std::uint64_t> scalars;  // type and bits, two a scalar
     std::uint64_t prepare_id = 0;
 
     bool matches(const Call& call) const noexcept;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/serial.h"
+#include "program/reference_loops.h"
 #include "tensor/layout.h"
 #include "tensor/tensor_access.h"
 
@@ -22,49 +23,6 @@ namespace {
 constexpr const char kOfAnotherSubmit[] =
     "it refers to the arguments of another submit; build TaskArgs inside the orchestration "
     "function";
-
-// Copies two neighbouring 32-bit fields as one word.
-void copy_pair(std::uint32_t* to, const std::uint32_t* from) noexcept {
-  std::memcpy(to, from, 2 * sizeof(std::uint32_t));
-}
-static_assert(offsetof(ArgumentRecord, generation) == offsetof(ArgumentRecord, slot) + 4 &&
-              offsetof(Shard, generation) == offsetof(Shard, slot) + 4);
-static_assert(offsetof(ArgumentRecord, argument) == offsetof(ArgumentRecord, layout) + 4 &&
-              offsetof(ArgumentEntry, number) == offsetof(ArgumentEntry, layout_index) + 4);
-
-static_assert(offsetof(ArgumentRecord, tag) == offsetof(ArgumentRecord, lane) + 4 &&
-              offsetof(ArgumentRecord, place) == offsetof(ArgumentRecord, lane) + 5 &&
-              offsetof(ArgumentRecord, reserved) == offsetof(ArgumentRecord, lane) + 6 &&
-              sizeof(ArgumentRecord) == offsetof(ArgumentRecord, lane) + 8);
-
-// The innermost loop of a dispatch: encodes references to arguments of the submit, from the i-th of
-// the task on, and returns the number of the first argument that is none, or that may not be used
-// there; why is encode_argument's to say. Kept out of line: its caller would spill its registers.
-[[gnu::noinline]] std::size_t encode_references(std::span<const ArgumentEntry> entries,
-                                                const memory::BufferTable& table, int rank,
-                                                std::span<const TaskArgument> arguments,
-                                                std::size_t i, ArgumentRecord* records,
-                                                std::uint32_t* signature) noexcept {
-  const std::uint64_t on_lane =
-      static_cast<std::uint32_t>(rank) | static_cast<std::uint64_t>(frame::Place::buffer) << 40;
-  for (; i < arguments.size(); ++i) {
-    const TaskArgument& argument = arguments[i];
-    if (argument.number >= entries.size()) return i;
-    const ArgumentEntry& entry = entries[argument.number];
-    if (argument.shard >= entry.shard_count) return i;
-    const Shard& shard = entry.shards[argument.shard];
-    // The tensor is this mesh's: only a table of the same rank may be asked.
-    if (shard.rank != rank || !table.still_live({shard.slot, shard.generation})) return i;
-    ArgumentRecord& record = records[i];
-    record.offset = entry.offset_bytes;
-    copy_pair(&record.slot, &shard.slot);
-    copy_pair(&record.layout, &entry.layout_index);
-    const std::uint64_t place = on_lane | static_cast<std::uint64_t>(argument.tag) << 32;
-    std::memcpy(&record.lane, &place, sizeof(place));
-    signature[i] = entry.layout_id << 3 | argument.tag;
-  }
-  return i;
-}
 
 // The same for equal kernels, shapes, dtypes and strides: whatever the scalars, and in every
 // orchestration of a mesh. Should two that differ meet in one number, the rank sees it and prepares
@@ -103,8 +61,12 @@ void OrchestratorImpl::run(const Program& program, std::span<const Argument> arg
   descriptors_built_ = 0;
   repeated_ = 0;
   first_failure_ = Status();
+  program_name_ = program.name();
   const bool known = std::exchange(remembered_, false);
-  repeating_ = arguments_.take(arguments, mesh_.incarnation) && known && epoch == epoch_;
+  const program::Likeness likeness = arguments_.take(arguments, mesh_.incarnation, layouts_);
+  repeating_ = known && likeness != program::Likeness::different;
+  epoch_moved_ = epoch != epoch_;
+  look_again_ = epoch_moved_ || likeness == program::Likeness::alike;
   const bool anew = !repeating_;
   if (anew) {
     draft_.clear();
@@ -149,13 +111,65 @@ void OrchestratorImpl::forget_tasks_from(std::uint32_t task) {
 bool OrchestratorImpl::repeats(std::string_view kernel, int rank,
                                const TaskArgs& arguments) const noexcept {
   return repeated_ < tasks_.size() && kernels_[tasks_.kernel_of(repeated_)].name == kernel &&
-         arguments.submit_ == submit_ && arguments.own_tensor_count() == 0 &&
-         tasks_.equals(repeated_, rank, arguments.tensors(), arguments.scalars());
+         (arguments.submit_ == submit_ ||
+          arguments.own_tensor_count() == arguments.tensor_count()) &&
+         tasks_.equals(repeated_, rank, arguments.tensors());
+}
+
+// Brings the draft of a task that repeats up to date. False when it cannot stay as it is: it is
+// then encoded anew, and why it may not run is said there.
+bool OrchestratorImpl::renew(int rank, const TaskArgs& arguments) {
+  frame::FrameDraft& lane = draft_.lane(rank);
+  const TaskRecord& task = lane.tasks[tasks_.lane_task_of(repeated_)];
+  const std::span<const frame::ScalarRecord> scalars = arguments.scalars();
+  if (scalars.size() != task.scalars.count) return false;
+  if (look_again_ || arguments.own_tensor_count() != 0) {
+    if (!renew_tensors(task, rank, arguments)) return false;
+  }
+  if (scalars.empty()) return true;
+  frame::ScalarRecord* const known = lane.scalars.data() + task.scalars.first;
+  if (std::memcmp(known, scalars.data(), scalars.size_bytes()) == 0) return true;
+  std::memcpy(known, scalars.data(), scalars.size_bytes());
+  return ask_kernel(kernels_[tasks_.kernel_of(repeated_)], rank, task).ok();
+}
+
+bool OrchestratorImpl::renew_tensors(const TaskRecord& task, int rank, const TaskArgs& arguments) {
+  const memory::BufferTable& table = *mesh_.tables[static_cast<std::size_t>(rank)];
+  const std::span<const TaskArgument> tensors = arguments.tensors();
+  ArgumentRecord* const records = draft_.lane(rank).arguments.data() + task.arguments.first;
+  std::uint64_t replaced = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    i = program::replace_references(arguments_.entries(), table, rank, tensors, i, records,
+                                    &replaced);
+    if (i == tensors.size()) break;
+    if (tensors[i].number != kOwnTensor ||
+        !replace_own(arguments.own_tensor(tensors[i].shard), table, rank, &records[i], &replaced))
+      return false;
+  }
+  descriptors_built_ += replaced;
+  table_visits_ += epoch_moved_ ? tensors.size() : replaced;
+  return !epoch_moved_ || program::all_live(table, {records, tensors.size()});
+}
+
+bool OrchestratorImpl::replace_own(const DeviceTensor& tensor, const memory::BufferTable& table,
+                                   int rank, ArgumentRecord* record,
+                                   std::uint64_t* replaced) const {
+  const Shard& shard = TensorAccess::shard(tensor);
+  if (TensorAccess::mesh(tensor) != mesh_.incarnation || shard.rank != rank ||
+      TensorAccess::layout(tensor) != draft_.layouts[record->layout])
+    return false;
+  if (shard.slot == record->slot && shard.generation == record->generation &&
+      TensorAccess::offset_bytes(tensor) == record->offset)
+    return true;
+  if (!table.still_live({shard.slot, shard.generation})) return false;
+  program::point_at(record, shard, TensorAccess::offset_bytes(tensor));
+  ++*replaced;
+  return true;
 }
 
 Task OrchestratorImpl::submit_task(std::string_view kernel, int rank, const TaskArgs& arguments) {
   if (repeating_) {
-    if (repeats(kernel, rank, arguments)) [[likely]] {
+    if (repeats(kernel, rank, arguments) && renew(rank, arguments)) [[likely]] {
       return Task(repeated_++);
     }
     repeating_ = false;
@@ -233,8 +247,8 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
   descriptors_built_ += count;
 
   for (std::size_t i = 0;; ++i) {
-    i = encode_references(arguments_.entries(), table, rank, arguments.tensors(), i, records,
-                          signature);
+    i = program::encode_references(arguments_.entries(), table, rank, arguments.tensors(), i,
+                                   records, signature);
     if (i == count) break;
     const TaskArgument& argument = arguments.tensors()[i];
     Status status = encode_argument(argument, arguments, table, rank, &records[i], &signature[i]);
@@ -258,7 +272,7 @@ Status OrchestratorImpl::encode_task(const KernelName& kernel, int rank,
   }
   if (Status status = check_call(kernel, rank, task, &task.prepare_id); !status.ok()) return status;
   lane.tasks.push(task);
-  tasks_.add(last_kernel_, rank, arguments.tensors(), scalars);
+  tasks_.add(last_kernel_, rank, lane.tasks.size() - 1, arguments.tensors());
   return {};
 }
 
@@ -333,15 +347,26 @@ Status OrchestratorImpl::describe_stale(int rank, std::uint32_t slot,
 
 Status OrchestratorImpl::check_call(const KernelName& kernel, int rank, const TaskRecord& task,
                                     std::uint64_t* prepare_id) {
-  const frame::FrameDraft& lane = draft_.lane(rank);
-  const program::CheckMemo::Call remembered{
-      kernel.entry.id, signature_.span(),
-      lane.scalars.span().subspan(task.scalars.first, task.scalars.count)};
+  const program::CheckMemo::Call remembered{kernel.entry.id, signature_.span()};
   *prepare_id = memo_.find(remembered);
-  if (*prepare_id != 0) [[likely]] {
+  const bool met = *prepare_id != 0;
+  if (met && task.scalars.count == 0) [[likely]] {
     return {};
   }
+  if (Status status = ask_kernel(kernel, rank, task); !status.ok()) return status;
+  if (met) return {};
+  *prepare_id = prepare_id_of(
+      kernel.entry.id,
+      draft_.lane(rank).arguments.span().subspan(task.arguments.first, task.arguments.count),
+      draft_.layouts.span());
+  memo_.add(remembered, *prepare_id);
+  return {};
+}
 
+// Whether the kernel takes a call of these shapes, dtypes, tags and scalars.
+Status OrchestratorImpl::ask_kernel(const KernelName& kernel, int rank, const TaskRecord& task) {
+  if (kernel.entry.kernel->check == nullptr) return {};
+  const frame::FrameDraft& lane = draft_.lane(rank);
   tensors_.clear();
   tags_.clear();
   scalars_.clear();
@@ -352,7 +377,8 @@ Status OrchestratorImpl::check_call(const KernelName& kernel, int rank, const Ta
                    layout.shape.data(), layout.strides.data(), 0});
     tags_.push(static_cast<std::uint8_t>(argument.tag));
   }
-  for (const frame::ScalarRecord& scalar : remembered.scalars) {
+  for (const frame::ScalarRecord& scalar :
+       lane.scalars.span().subspan(task.scalars.first, task.scalars.count)) {
     rankcast_scalar value{};
     value.type = static_cast<std::int32_t>(scalar.type);
     std::memcpy(&value.value, &scalar.bits, sizeof(value.value));
@@ -367,8 +393,7 @@ Status OrchestratorImpl::check_call(const KernelName& kernel, int rank, const Ta
   call.scalars = scalars_.data();
   rankcast_failure refused{};
   refused.argument = -1;
-  if (kernel.entry.kernel->check != nullptr &&
-      kernel.entry.kernel->check(&call, &refused) != RANKCAST_OK) {
+  if (kernel.entry.kernel->check(&call, &refused) != RANKCAST_OK) {
     refused.text[RANKCAST_FAILURE_TEXT_BYTES - 1] = '\0';
     return failure(ErrorCode::invalid_argument,
                    "task {} ('{}') on rank {} is refused by the kernel's check: {}", task.task,
@@ -376,10 +401,6 @@ Status OrchestratorImpl::check_call(const KernelName& kernel, int rank, const Ta
         .with_rank(rank)
         .with_argument(refused.argument);
   }
-  *prepare_id = prepare_id_of(
-      kernel.entry.id, lane.arguments.span().subspan(task.arguments.first, task.arguments.count),
-      draft_.layouts.span());
-  memo_.add(remembered, *prepare_id);
   return {};
 }
 

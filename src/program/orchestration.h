@@ -43,9 +43,11 @@ class OrchestratorImpl {
   /// Runs the program's function over `arguments`. Afterwards the draft holds the run. Throws what
   /// the function throws, or the first failure of a task, also when the function swallowed it.
   ///
-  /// `epoch` is the mesh's, read before the call. While it stays and the arguments are those of the
-  /// last run, a task that repeats the last run's of the same number is taken over as it stands:
-  /// its handles were checked at that epoch, and nothing has been freed since (P1).
+  /// `epoch` is the mesh's, read before the call. A task that repeats the last run's of the same
+  /// number is taken over: as it stands while all of its tensors are the same and the epoch is, at
+  /// which their handles were checked (P1); with its handles checked again when it is not; with
+  /// other tensors of the same layout in their places, which are checked; with other scalars, which
+  /// the kernel's check sees.
   void run(const Program& program, std::span<const Argument> arguments, std::uint64_t epoch);
 
   /// One task: called by Orchestrator::submit.
@@ -59,8 +61,10 @@ class OrchestratorImpl {
   int world_size() const noexcept { return mesh_.world_size; }
   /// Rows of buffer tables that the last run looked at.
   std::uint64_t table_visits() const noexcept { return table_visits_; }
-  /// Descriptors that the last run encoded, those it took over not counted.
+  /// Descriptors that the last run wrote, those it took over not counted.
   std::uint64_t descriptors_built() const noexcept { return descriptors_built_; }
+  /// Name of the program that ran last.
+  const std::string& program_name() const noexcept { return program_name_; }
 
  private:
   struct KernelName {
@@ -69,6 +73,10 @@ class OrchestratorImpl {
   };
 
   bool repeats(std::string_view kernel, int rank, const TaskArgs& arguments) const noexcept;
+  bool renew(int rank, const TaskArgs& arguments);
+  bool renew_tensors(const frame::TaskRecord& task, int rank, const TaskArgs& arguments);
+  bool replace_own(const DeviceTensor& tensor, const memory::BufferTable& table, int rank,
+                   frame::ArgumentRecord* record, std::uint64_t* replaced) const;
   void forget_tasks_from(std::uint32_t task);
   const KernelName& find_kernel(std::string_view name, int rank);
   base::Status check_submit(const KernelName& kernel, int rank, const TaskArgs& arguments) const;
@@ -78,6 +86,7 @@ class OrchestratorImpl {
                                frame::ArgumentRecord* record, std::uint32_t* signature);
   base::Status check_call(const KernelName& kernel, int rank, const frame::TaskRecord& task,
                           std::uint64_t* prepare_id);
+  base::Status ask_kernel(const KernelName& kernel, int rank, const frame::TaskRecord& task);
   base::Status describe_stale(int rank, std::uint32_t slot, std::uint32_t generation) const;
   std::string place_of(std::size_t argument, std::uint32_t task, std::string_view kernel, int rank,
                        std::uint32_t submit_argument) const;
@@ -96,6 +105,8 @@ class OrchestratorImpl {
   std::uint32_t repeated_ = 0;              // tasks of the run at hand that repeat the last run's
   bool remembered_ = false;                 // the draft is that of a whole run
   bool repeating_ = false;                  // every task so far has repeated the last run's
+  bool epoch_moved_ = false;                // handles of the last run are to be checked again
+  bool look_again_ = false;                 // that, or some argument is another tensor
   base::Scratch<std::uint32_t> signature_;  // of the task at hand
   base::Scratch<DLTensor> tensors_;         // for a kernel's check
   base::Scratch<std::uint8_t> tags_;
@@ -104,6 +115,7 @@ class OrchestratorImpl {
   std::uint64_t table_visits_ = 0;
   std::uint64_t submit_ = 0;  // of the run at hand
   std::uint64_t descriptors_built_ = 0;
+  std::string program_name_;
 };
 
 }  // namespace rankcast::detail

@@ -39,17 +39,17 @@ void Arguments::fail_index(std::size_t index) const {
                       "argument {} is asked for, but the submit has {}", index, size_));
 }
 
-void ArgumentRef::fail_shard_on(int rank) const {
-  if (!is_whole_stack()) {
+void ArgumentRef::fail_shard_on(const detail::ArgumentEntry* entry, std::uint32_t shard, int rank) {
+  if (!ArgumentRef(entry, shard).is_whole_stack()) {
     throw_error(failure(ErrorCode::invalid_argument,
                         "shard_on({}) wants a whole stacked tensor, but the argument is {}", rank,
-                        entry_->kind == ArgumentKind::scalar   ? "a scalar"
-                        : entry_->kind == ArgumentKind::device ? "a device tensor"
-                                                               : "one shard already")
+                        entry->kind == ArgumentKind::scalar   ? "a scalar"
+                        : entry->kind == ArgumentKind::device ? "a device tensor"
+                                                              : "one shard already")
                     .with_rank(rank));
   }
   throw_error(failure(ErrorCode::wrong_rank,
-                      "the stacked argument has {} shards and none on rank {}", entry_->shard_count,
+                      "the stacked argument has {} shards and none on rank {}", entry->shard_count,
                       rank)
                   .with_rank(rank));
 }
@@ -70,7 +70,7 @@ int ArgumentRef::rank() const {
     throw_error(failure(ErrorCode::invalid_argument,
                         "a whole stack has no rank of its own; choose a shard"));
   }
-  return entry_->shards[shard_].rank;
+  return entry_->shards[shard_ == detail::kWholeStack ? entry_->whole : shard_].rank;
 }
 
 DType ArgumentRef::dtype() const {

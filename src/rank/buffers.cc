@@ -5,7 +5,8 @@
 namespace rankcast::rank {
 
 base::Status Buffers::apply(const frame::TableChange& change, link::RankPort& port,
-                            device::Device& device) {
+                            device::Device& device, std::uint32_t* users) {
+  *users = 0;
   constexpr std::uint32_t kMaxSlots = base::GenerationTable<int>::kMaxRows;
   if (change.slot >= kMaxSlots) {
     return base::failure(ErrorCode::internal, "damaged side block: slot {} of at most {}",
@@ -13,6 +14,7 @@ base::Status Buffers::apply(const frame::TableChange& change, link::RankPort& po
   }
   if (change.slot >= entries_.size()) entries_.resize(change.slot + 1);
   Entry& entry = entries_[change.slot];
+  *users = entry.users;
   if (change.generation == 0) {
     entry = Entry{};
     return {};

@@ -23,16 +23,17 @@ class Buffers {
     std::byte* address = nullptr;  // as the device reaches it
     std::uint64_t bytes = 0;
     std::uint32_t generation = 0;  // 0: nobody has the slot
-    std::uint32_t reserved = 0;
+    std::uint32_t users = 0;       // a bit for each kept frame that was resolved through this
   };
 
-  /// Applies one change. Fails with `internal` for a segment that nobody added or a place outside
-  /// of it, or with what the device says when it cannot import the segment.
-  base::Status apply(const frame::TableChange& change, link::RankPort& port,
-                     device::Device& device);
+  /// Applies one change; `users` gets those of the entry as it was. Fails with `internal` for a
+  /// segment that nobody added or a place outside of it, or with what the device says when it
+  /// cannot import the segment.
+  base::Status apply(const frame::TableChange& change, link::RankPort& port, device::Device& device,
+                     std::uint32_t* users);
 
   /// By slot.
-  std::span<const Entry> entries() const noexcept { return entries_; }
+  std::span<Entry> entries() noexcept { return entries_; }
 
   /// The entry of a slot; an empty one for a slot out of range.
   Entry at(std::uint32_t slot) const noexcept {

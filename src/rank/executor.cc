@@ -74,8 +74,12 @@ Status Executor::take_side(const frame::Record& record) {
       !status.ok())
     return status;
   for (const frame::TableChange& change : side_decoder_.side().changes) {
-    for (ResolvedFrame& kept : kept_) kept.resolved = false;
-    if (Status status = buffers_.apply(change, port_, *device_); !status.ok()) return status;
+    std::uint32_t users = 0;
+    Status status = buffers_.apply(change, port_, *device_, &users);
+    for (std::size_t i = 0; i < kKeptFrames; ++i) {
+      if ((users >> i & 1) != 0) kept_[i].resolved = false;
+    }
+    if (!status.ok()) return status;
   }
   return {};
 }
@@ -139,20 +143,22 @@ Status Executor::resolve() {
   at_hand_->tags.clear();
   DLTensor* const tensors = at_hand_->tensors.extend(count);
   std::uint8_t* const tags = at_hand_->tags.extend(count);
-  const std::span<const Buffers::Entry> entries = buffers_.entries();
+  const std::span<Buffers::Entry> entries = buffers_.entries();
+  const std::uint32_t user = 1u << (at_hand_ - kept_.data());
   for (std::size_t i = 0; i < count; ++i) {
     const ArgumentRecord& argument = arguments[i];
     const LayoutView& view = views[argument.layout];
     tags[i] = static_cast<std::uint8_t>(argument.tag);
     tensors[i] = view.tensor;
     if (argument.place == frame::Place::buffer && argument.slot < entries.size()) [[likely]] {
-      const Buffers::Entry& entry = entries[argument.slot];
+      Buffers::Entry& entry = entries[argument.slot];
       const bool good = (entry.generation == argument.generation) & (argument.generation != 0) &
                         (argument.offset <= entry.bytes) &
                         (view.extent_bytes <= entry.bytes - argument.offset) &
                         ((argument.offset & view.alignment_mask) == 0);
       if (good) [[likely]] {
         tensors[i].data = entry.address + argument.offset;
+        entry.users |= user;
         continue;
       }
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/serial.h"
 #include "rankcast/error.h"
 #include "tensor/layout.h"
 #include "tensor/tensor_access.h"
@@ -95,7 +96,8 @@ StackedDeviceTensor TensorAccess::make_stacked(std::uint64_t mesh, const Layout&
   }
   StackedDeviceTensor tensor;
   tensor.data_ =
-      std::make_shared<const StackedData>(StackedData{.shape = shape,
+      std::make_shared<const StackedData>(StackedData{.serial = base::next_serial(),
+                                                      .shape = shape,
                                                       .mesh = mesh,
                                                       .layout = shard_layout,
                                                       .shards = std::move(shards),

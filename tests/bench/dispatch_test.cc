@@ -67,6 +67,26 @@ TEST(Dispatch, LiveBuffersDoNotChangeWhatASubmitLooksAt) {
   expect_rounds(result.minimum->product, 25, 2, 3);
 }
 
+TEST(Dispatch, AFreeBetweenRoundsHasEveryHandleChecked) {
+  DispatchOptions options = small_options();
+  options.between = "free";
+  const DispatchResult result = run_dispatch(options);
+  EXPECT_EQ(result.verified, true) << wrong_result_text(result);
+  EXPECT_EQ(result.counters.table_visits, 25U * 3 * 5);
+  EXPECT_EQ(result.counters.descriptors_built, 0U);
+  EXPECT_EQ(result.counters.allocations, 0U);
+}
+
+TEST(Dispatch, RotatedInputsAreAllReplaced) {
+  DispatchOptions options = small_options();
+  options.between = "rotate";
+  const DispatchResult result = run_dispatch(options);
+  EXPECT_EQ(result.verified, true) << wrong_result_text(result);
+  EXPECT_EQ(result.counters.table_visits, 25U * 3 * 4) << "all but the output";
+  EXPECT_EQ(result.counters.descriptors_built, 25U * 3 * 4);
+  EXPECT_EQ(result.counters.allocations, 0U);
+}
+
 TEST(Dispatch, NullDevicesLeaveNothingToVerify) {
   DispatchOptions options = small_options();
   options.devices = "null:0-2";
@@ -137,6 +157,11 @@ TEST(Dispatch, BadOptionsAreNamedWithWhatIsAccepted) {
   refused({"--tensor-args", "1", "2"}, [](DispatchOptions& o) { o.tensor_args = 1; });
   refused({"--gap-us", "-1"}, [](DispatchOptions& o) { o.gap_us = -1; });
   refused({"--mode", "bound", "orchestrated"}, [](DispatchOptions& o) { o.mode = "bound"; });
+  refused({"--between", "sleep", "rotate"}, [](DispatchOptions& o) { o.between = "sleep"; });
+  refused({"--between", "--safetensors"}, [](DispatchOptions& o) {
+    o.safetensors = "model.safetensors";
+    o.between = "rotate";
+  });
   refused({"--live-buffers", "14", "15"}, [](DispatchOptions& o) { o.live_buffers = 14; });
   refused({"--safetensors"}, [](DispatchOptions& o) {
     o.safetensors = "model.safetensors";

@@ -66,9 +66,9 @@ TEST(DispatchJson, HasExactlyTheKeysOfItsSchema) {
   const json report = json_of(result());
   EXPECT_EQ(keys(report),
             (std::set<std::string>{"schema", "machine", "ranks", "tensor_args", "rounds", "link",
-                                   "mode", "verified", "dispatches", "submit_us", "wait_us",
-                                   "total_us", "entry_spread_us", "per_rank_entry_us", "reference",
-                                   "ratio", "counters"}));
+                                   "mode", "between", "verified", "dispatches", "submit_us",
+                                   "wait_us", "total_us", "entry_spread_us", "per_rank_entry_us",
+                                   "reference", "ratio", "counters"}));
   EXPECT_EQ(report["schema"], "rankcast.bench.dispatch/1");
   EXPECT_EQ(keys(report["reference"]), (std::set<std::string>{"repacked", "reused"}));
   EXPECT_EQ(keys(report["ratio"]), (std::set<std::string>{"submit", "total", "entry_spread"}));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace rankcast::mesh {
 namespace {
 
@@ -69,6 +71,30 @@ TEST_F(StoreChooserTest, SmallFramesSayNothing) {
   for (int i = 0; i < 1000; ++i) run(1000, 1, StoreChooser::kMinBytes - 1);
   EXPECT_EQ(chooser_.chosen(), StoreKind::ordinary);
   EXPECT_EQ(chooser_.next(), StoreKind::ordinary) << "the trial has not moved";
+}
+
+TEST_F(StoreChooserTest, AKindThatWasSaidIsNotTried) {
+  chooser_ = StoreChooser(StoreKind::streaming);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(run(1, 1000), StoreKind::streaming);
+}
+
+TEST(StoreChooserVariable, SaysTheKindOrIsRefusedByName) {
+  const auto with = [](const char* value) {
+    setenv("RANKCAST_STORES", value, 1);
+    auto chooser = StoreChooser::from_environment();
+    unsetenv("RANKCAST_STORES");
+    return chooser;
+  };
+  EXPECT_EQ(with("streaming")->chosen(), StoreKind::streaming);
+  EXPECT_EQ(with("ordinary")->chosen(), StoreKind::ordinary);
+  EXPECT_TRUE(with("measured").has_value());
+  EXPECT_TRUE(StoreChooser::from_environment().has_value());
+  for (const char* bad : {"", "fast", "Streaming"}) {
+    const auto refused = with(bad);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(refused.error().text.find("RANKCAST_STORES"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -7,13 +7,11 @@ namespace {
 
 class CheckMemoTest : public ::testing::Test {
  protected:
-  std::uint64_t find(std::uint32_t kernel, std::vector<std::uint32_t> signature,
-                     std::vector<frame::ScalarRecord> scalars = {}) {
-    return memo_.find({kernel, signature, scalars});
+  std::uint64_t find(std::uint32_t kernel, std::vector<std::uint32_t> signature) {
+    return memo_.find({kernel, signature});
   }
-  void add(std::uint64_t id, std::uint32_t kernel, std::vector<std::uint32_t> signature,
-           std::vector<frame::ScalarRecord> scalars = {}) {
-    memo_.add({kernel, signature, scalars}, id);
+  void add(std::uint64_t id, std::uint32_t kernel, std::vector<std::uint32_t> signature) {
+    memo_.add({kernel, signature}, id);
   }
 
   CheckMemo memo_;
@@ -33,17 +31,6 @@ TEST_F(CheckMemoTest, FindsWhatWasAddedAndNothingElse) {
   EXPECT_EQ(find(1, {8, 16, 16}), 0u) << "more tensors";
   EXPECT_EQ(find(1, {16, 8}), 0u) << "another order";
   EXPECT_EQ(find(1, {9, 16}), 0u) << "another tag";
-}
-
-TEST_F(CheckMemoTest, ScalarsAreSeen) {
-  add(5, 1, {8}, {{7, 1, 0}, {9, 2, 0}});
-  EXPECT_EQ(find(1, {8}, {{7, 1, 0}, {9, 2, 0}}), 5u);
-  EXPECT_EQ(find(1, {8}, {{7, 1, 33}, {9, 2, frame::kNone}}), 5u)
-      << "where a scalar came from is not";
-  EXPECT_EQ(find(1, {8}, {{8, 1, 0}, {9, 2, 0}}), 0u);
-  EXPECT_EQ(find(1, {8}, {{7, 2, 0}, {9, 2, 0}}), 0u);
-  EXPECT_EQ(find(1, {8}, {{7, 1, 0}}), 0u);
-  EXPECT_EQ(find(1, {8}), 0u);
 }
 
 TEST_F(CheckMemoTest, ForgetsWhenCleared) {

@@ -1,5 +1,6 @@
 // A run that repeats the last one takes its tasks over; whatever differs, the draft is the one that
 // an orchestration without a past would make.
+// tests: src/program/reference_loops.h
 // tests: src/program/task_memory.h
 #include <gtest/gtest.h>
 
@@ -10,11 +11,13 @@
 
 #include "program/fake_mesh.h"
 #include "program/orchestration.h"
+#include "support/expect_error.h"
 
 namespace rankcast::program {
 namespace {
 
 using detail::OrchestratorImpl;
+using test::error_of;
 
 /// One task of a program under test: which arguments with which tags, which scalars.
 struct PlannedTask {
@@ -108,14 +111,34 @@ TEST_F(RepetitionTest, TheSameTasksLookAtNoTable) {
   EXPECT_EQ(every_visit_, 6u);
 }
 
-TEST_F(RepetitionTest, AnotherEpochChecksEverything) {
+TEST_F(RepetitionTest, AnotherEpochChecksEveryHandleAndEncodesNone) {
   const std::vector<Argument> arguments{stack(), stack()};
   run_and_compare(plan_of_three(), arguments, 1);
   run_and_compare(plan_of_three(), arguments, 2);
   EXPECT_EQ(impl_.table_visits(), 6u);
+  EXPECT_EQ(impl_.descriptors_built(), 0u);
+  run_and_compare(plan_of_three(), arguments, 2);
+  EXPECT_EQ(impl_.table_visits(), 0u);
 }
 
-TEST_F(RepetitionTest, AnotherTensorChecksEverything) {
+TEST_F(RepetitionTest, AnotherEpochFindsWhatWasFreed) {
+  const std::vector<Argument> arguments{stack(), mesh_.tensor(1)};
+  const Program program("two", [](Orchestrator& orch, const Arguments& args) {
+    orch.submit("fake.any", 0, TaskArgs{}.in(args[0].shard_on(0)));
+    orch.submit("fake.any", 1, TaskArgs{}.in(args[0].shard_on(1)).out(args[1]));
+  });
+  impl_.run(program, arguments, 1);
+  mesh_.free(*std::get_if<DeviceTensor>(&arguments[1].value()));
+  for (int tries = 0; tries < 2; ++tries) {
+    const auto error = error_of([&] { impl_.run(program, arguments, 2); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::stale_tensor);
+    EXPECT_EQ(error->rank(), 1);
+    EXPECT_EQ(error->argument(), 1);
+  }
+}
+
+TEST_F(RepetitionTest, ATensorOfAnotherLayoutChecksEverything) {
   std::vector<Argument> arguments{stack(), stack()};
   run_and_compare(plan_of_three(), arguments, 1);
   arguments[1] = stack({5});
@@ -125,11 +148,67 @@ TEST_F(RepetitionTest, AnotherTensorChecksEverything) {
   EXPECT_EQ(impl_.table_visits(), 0u);
 }
 
+TEST_F(RepetitionTest, ATensorOfTheSameLayoutTakesTheOthersPlace) {
+  std::vector<Argument> arguments{stack(), stack()};
+  run_and_compare(plan_of_three(), arguments, 1);
+  arguments[1] = stack();
+  run_and_compare(plan_of_three(), arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 3u) << "its shards alone";
+  EXPECT_EQ(impl_.descriptors_built(), 3u);
+  run_and_compare(plan_of_three(), arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 0u);
+  std::swap(arguments[0], arguments[1]);
+  run_and_compare(plan_of_three(), arguments, 1);
+  EXPECT_EQ(impl_.descriptors_built(), 6u);
+}
+
+TEST_F(RepetitionTest, AStaleTensorInTheOthersPlaceIsRefusedByName) {
+  std::vector<Argument> arguments{mesh_.tensor(0), mesh_.tensor(0)};
+  const Program program("two", [](Orchestrator& orch, const Arguments& args) {
+    orch.submit("fake.any", 0, TaskArgs{}.in(args[0]).out(args[1]));
+  });
+  impl_.run(program, arguments, 1);
+  const DeviceTensor freed = mesh_.tensor(0);
+  mesh_.free(freed);
+  arguments[1] = freed;
+  const auto error = error_of([&] { impl_.run(program, arguments, 1); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::stale_tensor);
+  EXPECT_EQ(error->argument(), 1);
+}
+
+TEST_F(RepetitionTest, ATensorOfAnotherRankInTheOthersPlaceIsRefusedByName) {
+  std::vector<Argument> arguments{mesh_.tensor(0)};
+  const Program program("one", [](Orchestrator& orch, const Arguments& args) {
+    orch.submit("fake.any", 0, TaskArgs{}.out(args[0]));
+  });
+  impl_.run(program, arguments, 1);
+  arguments[0] = mesh_.tensor(2);
+  const auto error = error_of([&] { impl_.run(program, arguments, 1); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::wrong_rank);
+  EXPECT_EQ(error->rank(), 0);
+}
+
+TEST_F(RepetitionTest, OtherScalarsAreAskedOfTheKernelAlone) {
+  const std::vector<Argument> arguments{stack()};
+  const int before = FakeCatalog::checks.load();
+  for (int step = 0; step < 4; ++step) {
+    run_and_compare({{"fake.checked", 0, {{0, Tag::in}}, {step}}}, arguments, 1);
+    EXPECT_EQ(impl_.descriptors_built(), step == 0 ? 1u : 0u);
+  }
+  // Four times here, and four times in orchestrations without a past.
+  EXPECT_EQ(FakeCatalog::checks.load(), before + 8);
+}
+
 TEST_F(RepetitionTest, TheFirstDifferentTaskEndsIt) {
   const std::vector<Argument> arguments{stack(), stack()};
   run_and_compare(plan_of_three(), arguments, 1);
   std::vector<PlannedTask> other = plan_of_three();
   other[1].scalars = {8};
+  run_and_compare(other, arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 0u) << "other scalars look at no table";
+  other[1].arguments[1].second = Tag::inout;
   run_and_compare(other, arguments, 1);
   EXPECT_EQ(impl_.table_visits(), 4u) << "the first task of three is taken over";
   other.pop_back();
@@ -151,15 +230,35 @@ TEST_F(RepetitionTest, AThrowingFunctionIsForgotten) {
   EXPECT_EQ(impl_.table_visits(), 6u);
 }
 
-TEST_F(RepetitionTest, ATensorOfTheProgramIsNeverTakenOver) {
+TEST_F(RepetitionTest, ATensorOfTheProgramIsComparedToo) {
   const DeviceTensor first = mesh_.tensor(0);
   const DeviceTensor second = mesh_.tensor(0);
   const std::vector<Argument> arguments{stack()};
   std::vector<PlannedTask> plan{{"fake.any", 0, {{0, Tag::in}}, {}, &first}};
   run_and_compare(plan, arguments, 1);
+  run_and_compare(plan, arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 0u);
   plan[0].own = &second;
   run_and_compare(plan, arguments, 1);
+  EXPECT_EQ(impl_.table_visits(), 1u);
+  EXPECT_EQ(impl_.descriptors_built(), 1u);
+  run_and_compare(plan, arguments, 2);
   EXPECT_EQ(impl_.table_visits(), 2u);
+  const DeviceTensor longer = mesh_.tensor(0, {9});
+  plan[0].own = &longer;
+  run_and_compare(plan, arguments, 2);
+  EXPECT_EQ(impl_.descriptors_built(), 2u);
+}
+
+TEST_F(RepetitionTest, ArgumentsThatWereKeptRepeatToo) {
+  const DeviceTensor tensor = mesh_.tensor(0);
+  TaskArgs kept;
+  kept.in(tensor).scalar(3);
+  const Program program(
+      "kept", [&](Orchestrator& orch, const Arguments&) { orch.submit("fake.any", 0, kept); });
+  impl_.run(program, {}, 1);
+  impl_.run(program, {}, 1);
+  EXPECT_EQ(impl_.table_visits(), 0u);
 }
 
 TEST_F(RepetitionTest, NewLayoutsDoNotPileUp) {
@@ -176,10 +275,13 @@ TEST_F(RepetitionTest, NewLayoutsDoNotPileUp) {
 TEST_F(RepetitionTest, RandomChangesGiveTheDraftOfAFreshOrchestration) {
   std::mt19937 random(20261130);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  const std::vector<DeviceTensor> own{mesh_.tensor(0), mesh_.tensor(0), mesh_.tensor(0, {5})};
   const auto random_task = [&] {
     PlannedTask task;
     task.kernel = "fake.any";
+    if (below(4) == 0) task.own = &own[below(own.size())];
     task.rank = static_cast<int>(below(kRanks));
+    if (task.own != nullptr) task.rank = 0;
     for (std::size_t i = below(4); i-- > 0;) {
       task.arguments.emplace_back(below(4), static_cast<Tag>(1 + below(4)));
     }
@@ -196,6 +298,7 @@ TEST_F(RepetitionTest, RandomChangesGiveTheDraftOfAFreshOrchestration) {
         break;
       case 1:
         ++epoch;
+        std::swap(arguments[below(4)], arguments[below(4)]);
         break;
       case 2:
         if (!plan.empty()) plan[below(plan.size())] = random_task();

@@ -53,7 +53,7 @@ class BuffersTest : public ::testing::Test {
         port_(control_, 0, base::SpinPolicy::none(), keeper_, segments_) {}
 
   base::Status apply(const frame::TableChange& change) {
-    return buffers_.apply(change, port_, device_);
+    return buffers_.apply(change, port_, device_, &users_);
   }
   std::byte* imported(std::uint32_t id) {
     std::uint64_t bytes = 0;
@@ -67,6 +67,7 @@ class BuffersTest : public ::testing::Test {
   link::RankPort port_;
   CountingDevice device_;
   Buffers buffers_;
+  std::uint32_t users_ = 0;  // of the entry changed last, as it was
 };
 
 TEST_F(BuffersTest, NobodyHasASlotAtFirst) {
@@ -93,6 +94,20 @@ TEST_F(BuffersTest, TheLastChangeOfASlotHolds) {
   EXPECT_EQ(buffers_.at(3).generation, 0u);
   EXPECT_EQ(buffers_.at(3).address, nullptr);
   ASSERT_TRUE(apply({0, 0, 900, 0, 0, 0}).ok()) << "freed before this rank ever heard of it";
+}
+
+TEST_F(BuffersTest, AChangeTellsWhoWasResolvedThroughTheEntry) {
+  ASSERT_TRUE(apply({0, 100, 3, 1, 0, 0}).ok());
+  EXPECT_EQ(users_, 0u);
+  buffers_.entries()[3].users = 0b101;
+  ASSERT_TRUE(apply({0, 100, 2, 1, 0, 0}).ok());
+  EXPECT_EQ(users_, 0u) << "another slot";
+  EXPECT_FALSE(apply({0, 100, 3, 3, 9, 0}).ok());
+  EXPECT_EQ(users_, 0b101u) << "also when the change fails";
+  ASSERT_TRUE(apply({0, 0, 3, 0, 0, 0}).ok());
+  EXPECT_EQ(users_, 0b101u);
+  ASSERT_TRUE(apply({0, 100, 3, 3, 0, 0}).ok());
+  EXPECT_EQ(users_, 0u) << "told once";
 }
 
 TEST_F(BuffersTest, EachSegmentIsImportedOnce) {

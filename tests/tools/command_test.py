@@ -73,6 +73,7 @@ class TestUsage(CommandCase):
             (["--tensor-args", "1"], ("--tensor-args", "2")),
             (["--gap-us", "-1"], ("--gap-us", "-1")),
             (["--mode", "bound"], ("bound", "orchestrated")),
+            (["--between", "lunch"], ("lunch", "rotate")),
             (["--link", "pigeon"], ("pigeon", "thread")),
             (["--devices", "tpu:0"], ("tpu", "cpu", "null")),
             (["--devices", "cpu:0,cpu:0"], ("cpu:0",)),

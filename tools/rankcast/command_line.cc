@@ -103,6 +103,10 @@ class CommandLine {
     dispatch_->add_option("--gap-us", options.gap_us, "Idle before each round, microseconds")
         ->capture_default_str();
     dispatch_
+        ->add_option("--between", options.between,
+                     "What happens on the mesh before each round, untimed: nothing, free, rotate")
+        ->capture_default_str();
+    dispatch_
         ->add_option("--safetensors", options.safetensors,
                      "Checksum the tensors of this file instead of summing small ones")
         ->excludes(tensor_args);
