@@ -38,6 +38,29 @@ struct LinkOptions {
 /// main function of theirs that stands for it.
 using RankMain = std::function<void(RankPort& port)>;
 
+/// How ranks are started. Which of the two a link uses is its own affair.
+struct RankStart {
+  RankMain main;  // in a thread of this process
+  /// What a rank in another process is told first, by the program that runs it: a text that host
+  /// and rank understand and the link does not. Asked at each start of a rank; may throw
+  /// std::bad_alloc alone.
+  std::function<std::string(int rank)> hello;
+};
+
+/// Who reaches a segment beside the host, which writes all of them.
+enum class Access : std::uint8_t {
+  owner_writes,  // its owner alone: memory of a rank's tensors
+  owner_reads,   // its owner alone, for reading: frames and side blocks
+  all_write,     // every rank: what ranks tell each other and the host about runs
+};
+
+/// A rank that has ended though nobody had told it to.
+struct LostRank {
+  int rank = 0;
+  /// How, and what it printed last: "was killed by signal 9 (Killed); it printed last: ...".
+  std::string end;
+};
+
 /// The host's end. `start` and `stop` are called by one thread; segments and rings are used under
 /// the mesh's mutex; the rest is thread-safe.
 class Link {
@@ -49,18 +72,42 @@ class Link {
   virtual bool shares_host_memory() const noexcept = 0;
 
   /// Starts all ranks and waits until each has reported. A failure names the rank: what it
-  /// reported, or `deadline_exceeded` for one that said nothing; the caller then stops those that
-  /// run.
-  virtual base::Status start(RankMain rank_main, base::Deadline deadline) = 0;
+  /// reported, how it ended, or `deadline_exceeded` for one that said nothing, and what it printed
+  /// last if it has an output of its own; the caller then stops those that run.
+  virtual base::Status start(RankStart start, base::Deadline deadline) = 0;
 
   /// Waits until every rank has ended, after each was given a record that tells it to. Returns
-  /// those that have not by the deadline; what they use stays alive for as long as they do.
+  /// those that have not by the deadline; what they use stays alive for as long as they do. A link
+  /// that can kill kills them instead, and returns none.
   virtual std::vector<int> stop(base::Deadline deadline) = 0;
 
-  /// Adds memory that the host writes and the ranks can reach, zeroed, page-aligned; returns its
-  /// id. A rank may use the id once a record that was published after this call says so. Segments
-  /// stay until the link is gone.
-  virtual base::Result<std::uint32_t> add_segment(std::uint64_t bytes) = 0;
+  // ---- Ranks that can die alone (PROTOCOL P6): where they are processes. The keeper's thread
+  // calls take_lost; kill and restart are called by one thread at a time, outside of the mesh's
+  // mutex.
+
+  virtual bool can_lose_ranks() const noexcept { return false; }
+  /// For the keeper's `poll`: readable when take_lost has something to do. The same descriptor for
+  /// the life of the link; -1 where no rank can be lost.
+  virtual int events_fd() const noexcept { return -1; }
+  /// Does what came: passes on what ranks print, and answers which ranks have ended. Each is
+  /// reaped, told once, and touches no memory any more.
+  virtual std::vector<LostRank> take_lost() { return {}; }
+  /// Ends a rank that may still live, waits until it is gone, and says how it ended; take_lost does
+  /// not tell it again.
+  virtual std::string kill(int /*rank*/) { return {}; }
+  /// Starts a successor of a rank that is gone and waits until it has reported. It knows no segment
+  /// but what `hello` and later records tell, and takes records from the head of its ring on, which
+  /// the caller has set, as it has the timeline. A failure is as start's, and leaves nothing
+  /// running.
+  virtual base::Status restart(int /*rank*/, base::Deadline /*deadline*/) {
+    return base::failure(ErrorCode::unsupported, "link '{}' cannot restart a rank", name());
+  }
+
+  /// Adds memory that the host writes, zeroed, page-aligned; returns its id. `owner` is a rank, or
+  /// -1 with Access::all_write. A rank may use the id once a record that was published after this
+  /// call says so. Segments stay until the link is gone; a successor reaches its predecessor's.
+  virtual base::Result<std::uint32_t> add_segment(std::uint64_t bytes, int owner,
+                                                  Access access) = 0;
   /// The host's address of a segment.
   virtual std::byte* segment(std::uint32_t id) noexcept = 0;
 

@@ -55,8 +55,8 @@ class ThreadLink final : public Link {
   std::string_view name() const noexcept override { return "thread"; }
   bool shares_host_memory() const noexcept override { return true; }
 
-  Status start(RankMain rank_main, Deadline deadline) override {
-    state_->rank_main = std::move(rank_main);
+  Status start(RankStart start, Deadline deadline) override {
+    state_->rank_main = std::move(start.main);
     for (int rank = 0; rank < world_size(); ++rank) {
       try {
         if (RANKCAST_FAULT_POINT("link.start_thread")) {
@@ -86,7 +86,8 @@ class ThreadLink final : public Link {
     return alive;
   }
 
-  Result<std::uint32_t> add_segment(std::uint64_t bytes) override {
+  Result<std::uint32_t> add_segment(std::uint64_t bytes, int /*owner*/,
+                                    Access /*access*/) override {
     if (state_->segments.size() == kMaxSegments) {
       return base::unexpected_failure(ErrorCode::out_of_memory,
                                       "all {} segments of the mesh are in use", kMaxSegments);

@@ -109,7 +109,8 @@ MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
   for (int rank = 0; rank < world_size_; ++rank) {
     tables_.push_back(std::make_unique<memory::BufferTable>());
     view_.tables.push_back(tables_.back().get());
-    heaps_.push_back(std::make_unique<mesh::LinkHeap>(*link_, memory::kSegmentBytes));
+    heaps_.push_back(std::make_unique<mesh::LinkHeap>(*link_, rank, link::Access::owner_writes,
+                                                      memory::kSegmentBytes));
   }
   pending_changes_.resize(static_cast<std::size_t>(world_size_));
   runs_ = std::make_unique<mesh::RunTable>(*link_, options_.max_in_flight);
@@ -131,9 +132,10 @@ Status MeshCore::start(base::Deadline deadline) {
   auto keeper = mesh::Keeper::start(link_->keeper(), [this] { return keep_house(); });
   if (!keeper) return std::move(keeper).error();
   keeper_ = std::move(*keeper);
-  return link_->start(
-      [environment = environment_](link::RankPort& port) { rank::rank_main(*environment, port); },
-      deadline);
+  const auto main = [environment = environment_](link::RankPort& port) {
+    rank::rank_main(*environment, port);
+  };
+  return link_->start({main, {}}, deadline);
 }
 
 void MeshCore::check_open() const {

@@ -14,8 +14,9 @@ namespace rankcast::mesh {
 /// Used under the mesh's mutex.
 class LinkHeap {
  public:
-  /// `link` is borrowed: the mesh destroys its heaps first.
-  LinkHeap(link::Link& link, std::uint64_t segment_bytes);
+  /// `link` is borrowed: the mesh destroys its heaps first. `owner` and `access` are those of its
+  /// segments.
+  LinkHeap(link::Link& link, int owner, link::Access access, std::uint64_t segment_bytes);
   LinkHeap(const LinkHeap&) = delete;
   LinkHeap& operator=(const LinkHeap&) = delete;
 

@@ -25,7 +25,8 @@ std::uint64_t RunTable::shared_bytes(int world_size, int slots) noexcept {
 RunTable::RunTable(link::Link& link, int slots) : link_(link) {
   const int world_size = link.world_size();
   for (int rank = 0; rank < world_size; ++rank) {
-    heaps_.push_back(std::make_unique<LinkHeap>(link, kFrameSegmentBytes));
+    heaps_.push_back(
+        std::make_unique<LinkHeap>(link, rank, link::Access::owner_reads, kFrameSegmentBytes));
   }
   slots_.resize(static_cast<std::size_t>(slots));
   const std::uint64_t stride = frame::run_record_bytes(world_size);
@@ -116,7 +117,7 @@ base::Status RunTable::reserve_outcomes(RunState& state, std::uint32_t task_coun
   Slot& slot = slots_[state.slot];
   if (slot.outcomes.bytes >= task_count) return {};
   const std::uint32_t bytes = std::bit_ceil(std::max(4096u, task_count));
-  auto id = link_.add_segment(bytes);
+  auto id = link_.add_segment(bytes, -1, link::Access::all_write);
   if (!id) return std::move(id).error();
   ++base::scratch_growths;
   slot.outcomes = {0, *id, bytes};

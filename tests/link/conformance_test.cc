@@ -41,7 +41,7 @@ class LinkConformance : public ::testing::TestWithParam<std::string> {
   }
 
   static base::Status start(Link& link, const std::shared_ptr<Ranks>& ranks) {
-    return link.start([ranks](RankPort& port) { ranks->main(port); }, hang_limit());
+    return link.start({[ranks](RankPort& port) { ranks->main(port); }, {}}, hang_limit());
   }
 
   /// Creates and starts; the test ends here where the kind is not available.
@@ -93,16 +93,15 @@ TEST_P(LinkConformance, ARankThatCannotStartSaysWhy) {
     link_ = create(4);
     SKIP_WITHOUT_LINK(link_);
     ranks_ = std::make_shared<Ranks>(4);
-    const base::Status status = link_->start(
-        [ranks = ranks_, bad](RankPort& port) {
-          if (port.rank() == bad) {
-            port.report(
-                base::failure(ErrorCode::unsupported, "no such device {}", std::string(1000, 'x')));
-          } else {
-            ranks->main(port);
-          }
-        },
-        hang_limit());
+    const auto main = [ranks = ranks_, bad](RankPort& port) {
+      if (port.rank() == bad) {
+        port.report(
+            base::failure(ErrorCode::unsupported, "no such device {}", std::string(1000, 'x')));
+      } else {
+        ranks->main(port);
+      }
+    };
+    const base::Status status = link_->start({main, {}}, hang_limit());
     EXPECT_EQ(status.code, ErrorCode::unsupported);
     EXPECT_EQ(status.rank, bad);
     EXPECT_THAT(status.text, HasSubstr("rank " + std::to_string(bad)));
@@ -116,12 +115,11 @@ TEST_P(LinkConformance, ARankThatSaysNothingIsNamedAtTheDeadline) {
   SKIP_WITHOUT_LINK(link_);
   ranks_ = std::make_shared<Ranks>(3);
   auto go_on = std::make_shared<std::atomic<bool>>(false);
-  const base::Status status = link_->start(
-      [ranks = ranks_, go_on](RankPort& port) {
-        if (port.rank() == 1 && !eventually([&] { return go_on->load(); })) return;
-        ranks->main(port);
-      },
-      base::Deadline::after(20'000'000));
+  const auto main = [ranks = ranks_, go_on](RankPort& port) {
+    if (port.rank() == 1 && !eventually([&] { return go_on->load(); })) return;
+    ranks->main(port);
+  };
+  const base::Status status = link_->start({main, {}}, base::Deadline::after(20'000'000));
   EXPECT_EQ(status.code, ErrorCode::deadline_exceeded);
   EXPECT_EQ(status.rank, 1);
   EXPECT_THAT(status.text, HasSubstr("rank 1"));
@@ -246,7 +244,7 @@ TEST_P(LinkConformance, RanksReachSegmentsThatWereAdded) {
   SKIP_WITHOUT_LINK(link_);
   std::vector<std::uint32_t> ids;
   for (int i = 0; i < 10; ++i) {
-    const auto id = link_->add_segment(kBytes);
+    const auto id = link_->add_segment(kBytes, i % 2, Access::owner_writes);
     ASSERT_TRUE(id) << id.error().text;
     ids.push_back(*id);
     std::byte* base = link_->segment(*id);
@@ -275,7 +273,7 @@ TEST_P(LinkConformance, NobodyReachesSegmentsThatWereNot) {
     }
   });
   SKIP_WITHOUT_LINK(link_);
-  ASSERT_TRUE(link_->add_segment(4096));
+  ASSERT_TRUE(link_->add_segment(4096, 0, Access::owner_writes));
   send(*link_, 0, {.kind = Message::act, .run = 1});
   ASSERT_TRUE(wait_for_run(*link_, 0, 1));
   if (link_->shares_host_memory()) {
@@ -288,11 +286,11 @@ TEST_P(LinkConformance, AFailedSegmentIsTold) {
   open(1);
   SKIP_WITHOUT_LINK(link_);
   base::arm_fault_point("base.segment_reserve");
-  const auto refused = link_->add_segment(4096);
+  const auto refused = link_->add_segment(4096, 0, Access::owner_writes);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::out_of_memory);
-  EXPECT_TRUE(link_->add_segment(4096));
-  const auto none = link_->add_segment(0);
+  EXPECT_TRUE(link_->add_segment(4096, 0, Access::owner_writes));
+  const auto none = link_->add_segment(0, 0, Access::owner_writes);
   EXPECT_FALSE(none);
   close();
 }
@@ -376,7 +374,7 @@ TEST_P(LinkConformance, WhatAStuckRankUsesOutlivesTheLink) {
   });
   SKIP_WITHOUT_LINK(link_);
   if (!link_->shares_host_memory()) GTEST_SKIP() << "the flag is of this process";
-  segment = link_->add_segment(8192).value();
+  segment = link_->add_segment(8192, 0, Access::owner_writes).value();
   send(*link_, 1, {.kind = Message::act, .run = 1, .value = segment});
   tell_to_stop(*link_);
   EXPECT_EQ(link_->stop(base::Deadline::after(10'000'000)), std::vector<int>{1});

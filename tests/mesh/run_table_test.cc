@@ -244,7 +244,8 @@ TEST_F(RunTableTest, ARunOfNothingTakesNoSlot) {
 
 TEST(LinkHeap, AddsSegmentsOfItsLinkAsItGrows) {
   const auto link = make_link();
-  ASSERT_TRUE(link->add_segment(4096));  // so that ids of the heap and of the link differ
+  ASSERT_TRUE(link->add_segment(
+      4096, -1, link::Access::all_write));  // so that ids of the heap and of the link differ
   LinkHeap heap(*link, 2 << 20);
   EXPECT_EQ(heap.reserved_bytes(), 0u);
   std::vector<memory::Block> blocks;

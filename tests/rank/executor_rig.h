@@ -70,13 +70,13 @@ class ExecutorRig {
   base::Status start() {
     started_ = true;
     return link_->start(
-        [environment = environment_](link::RankPort& port) { rank_main(*environment, port); },
+        {[environment = environment_](link::RankPort& port) { rank_main(*environment, port); }, {}},
         base::Deadline::after(60'000'000'000));
   }
 
   /// Memory that the ranks reach.
   frame::BlockRef add_block(std::uint32_t bytes) {
-    return {0, link_->add_segment(std::max(bytes, 1u)).value(), bytes};
+    return {0, link_->add_segment(std::max(bytes, 1u), -1, link::Access::all_write).value(), bytes};
   }
   std::byte* address(const frame::BlockRef& block) {
     return link_->segment(block.segment) + block.offset;
