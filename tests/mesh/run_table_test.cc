@@ -246,7 +246,7 @@ TEST(LinkHeap, AddsSegmentsOfItsLinkAsItGrows) {
   const auto link = make_link();
   ASSERT_TRUE(link->add_segment(
       4096, -1, link::Access::all_write));  // so that ids of the heap and of the link differ
-  LinkHeap heap(*link, 2 << 20);
+  LinkHeap heap(*link, 0, link::Access::owner_writes, 2 << 20);
   EXPECT_EQ(heap.reserved_bytes(), 0u);
   std::vector<memory::Block> blocks;
   for (int i = 0; i < 5; ++i) blocks.push_back(heap.allocate(1'500'000).value());
@@ -269,7 +269,7 @@ TEST(LinkHeap, AddsSegmentsOfItsLinkAsItGrows) {
 
 TEST(LinkHeap, TellsWhenTheLinkHasNone) {
   const auto link = make_link();
-  LinkHeap heap(*link, 64 * 1024);
+  LinkHeap heap(*link, 0, link::Access::owner_writes, 64 * 1024);
   base::arm_fault_point("base.segment_reserve");
   const auto refused = heap.allocate(10);
   ASSERT_FALSE(refused);
