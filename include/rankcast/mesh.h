@@ -46,6 +46,7 @@ struct RankInfo {
   std::string description;           ///< for people
   std::uint64_t memory_bytes = 0;    ///< live bytes of its buffers
   std::uint64_t reserved_bytes = 0;  ///< address space that its tensors' segments hold
+  bool lost = false;                 ///< it died and was not restarted
 };
 
 /// Counters since the mesh was opened, and its memory now.
@@ -156,6 +157,14 @@ class RANKCAST_API Mesh {
   Run submit(const Program& program, std::initializer_list<Argument> arguments) {
     return submit(program, std::span<const Argument>(arguments.begin(), arguments.size()));
   }
+
+  /// Puts a new rank in the place of one that died (`rank_lost`), or of one that still lives and is
+  /// killed first: runs that it has part in then fail with `rank_lost`. The new rank has the old
+  /// one's device and kernels and no tensors: those of the old one are stale. Returns when it is
+  /// ready. Throws `unsupported` on link "thread"; what kept the new one from starting, and
+  /// `deadline_exceeded` when that took longer than `startup_timeout`: the rank is then lost, and
+  /// may be restarted again.
+  void restart_rank(int rank);
 
   /// Stops admission, waits for runs in flight within the budget, stops the ranks, returns all
   /// memory and reports what leaked. Throws `deadline_exceeded` naming what still runs; it may then

@@ -62,6 +62,11 @@ class alignas(kCacheLine) BasicTimeline {
     store_seq_cst(value_, value.bits);  // pairs: timeline-advance
   }
 
+  /// For the keeper, once the rank is known to be gone: whatever it had stored.
+  void take_over(TimelineValue value) noexcept {
+    store_seq_cst(value_, value.bits);  // pairs: timeline-advance
+  }
+
   /// For looks that precede or follow a sleep, and after KeeperSignal::want.
   TimelineValue load() const noexcept { return TimelineValue{load_seq_cst(value_)}; }
   bool reached(TimelineValue value) const noexcept { return load() >= value; }

@@ -23,6 +23,13 @@ Link::Link(Control control, base::KeeperSignal& keeper, base::SpinPolicy spin)
   }
 }
 
+void Link::retire_lost_rank(int rank, base::TimelineValue end) noexcept {
+  Channel& channel = control_.channel(rank);
+  base::store_release(channel.head.count, ring(rank).published());  // pairs: ring-head
+  channel.timeline.take_over(end);
+  control_.doorbell().clear_for_dead_rank(rank);
+}
+
 std::span<const LinkKind> link_kinds() { return kKinds; }
 
 base::Result<const LinkKind*> find_link(std::string_view name) {

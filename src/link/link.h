@@ -124,6 +124,11 @@ class Link {
   /// The host's end of a rank's ring.
   HostRing& ring(int rank) noexcept { return rings_[static_cast<std::size_t>(rank)]; }
 
+  /// The host's part for a rank that is gone, as P6 has it: its ring is empty, its timeline is at
+  /// `end`, where its last record would have brought it, and it sleeps nowhere. Under the mesh's
+  /// mutex.
+  void retire_lost_rank(int rank, base::TimelineValue end) noexcept;
+
   const base::Timeline& timeline(int rank) const noexcept {
     return control_.channel(rank).timeline;
   }

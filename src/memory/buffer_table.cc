@@ -13,6 +13,12 @@ base::Result<base::TableKey> BufferTable::insert(const Block& block, std::uint64
   return key;
 }
 
+std::vector<base::TableKey> BufferTable::keys() {
+  std::vector<base::TableKey> keys;
+  rows_.for_each([&keys](base::TableKey key, const BufferRow&) { keys.push_back(key); });
+  return keys;
+}
+
 std::optional<BufferRow> BufferTable::remove(base::TableKey key) noexcept {
   const BufferRow* found = rows_.find(key);
   if (found == nullptr) return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/generation_table.h"
 #include "base/status.h"
@@ -46,6 +47,9 @@ class BufferTable {
 
   /// Null when stale.
   const BufferRow* find(base::TableKey key) const noexcept { return rows_.find(key); }
+
+  /// Of all live buffers, by slot.
+  std::vector<base::TableKey> keys();
 
   std::uint64_t live_buffers() const noexcept { return rows_.live_count(); }
   /// As asked for.

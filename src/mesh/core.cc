@@ -100,7 +100,9 @@ MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
       process_(base::process_generation()),
       environment_(std::move(environment)),
       link_(std::move(link)),
-      catalog_(std::make_unique<CatalogOfRegistry>(environment_->kernels)) {
+      catalog_(std::make_unique<CatalogOfRegistry>(environment_->kernels)),
+      lost_(world_size_),
+      last_ends_(static_cast<std::size_t>(world_size_)) {
   base::MutexLock lock(mutex_);
   stores_ = stores;
   view_.incarnation = incarnation_;
@@ -129,7 +131,9 @@ void leak(std::shared_ptr<MeshCore> core) noexcept {
 }
 
 Status MeshCore::start(base::Deadline deadline) {
-  auto keeper = mesh::Keeper::start(link_->keeper(), [this] { return keep_house(); });
+  auto keeper = mesh::Keeper::start(
+      link_->keeper(), [this] { return keep_house(); }, link_->events_fd(),
+      [this] { take_lost_ranks(); });
   if (!keeper) return std::move(keeper).error();
   keeper_ = std::move(*keeper);
   const auto main = [environment = environment_](link::RankPort& port) {
@@ -204,7 +208,7 @@ std::vector<RankInfo> MeshCore::ranks() const {
     const auto index = static_cast<std::size_t>(rank);
     const rank::RankPlan& plan = environment_->plans[index];
     infos.push_back({rank, plan.device, plan.description, tables_[index]->live_bytes(),
-                     heaps_[index]->reserved_bytes()});
+                     heaps_[index]->reserved_bytes(), lost_.contains(rank)});
   }
   return infos;
 }

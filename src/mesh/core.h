@@ -2,7 +2,7 @@
 //
 // Threads. One mutex orders the last check and the publication of a submit, `free`, and the end of
 // a run (PROTOCOL, "under the mutex"). It is never held while user code runs or a thread waits.
-// Beside it: `lifecycle_` (closers, one at a time).
+// Beside it: `lifecycle_` (closers and restarters, one at a time).
 //
 // Tear-down, in this order: 1. no admission; 2. runs drained; 3. ranks stopped; 4. keeper
 // joined; 5. segments gone. The control memory goes with the last handle, since a thread may still
@@ -29,6 +29,7 @@
 #include "memory/deferred_free.h"
 #include "mesh/keeper.h"
 #include "mesh/link_heap.h"
+#include "mesh/lost_ranks.h"
 #include "mesh/run_table.h"
 #include "mesh/store_chooser.h"
 #include "program/orchestration.h"
@@ -81,6 +82,9 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   /// True in a forked child: nothing of the mesh may be touched, least of all its mutex.
   bool is_forked() const noexcept;
 
+  // ---- Rank loss (rank_loss.cc)
+  void restart_rank(int rank);
+
   // ---- End (close.cc)
   CloseReport close(std::chrono::duration<double> budget);
   CloseReport close() { return close(options_.close_timeout); }
@@ -131,6 +135,10 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void finish_locked(RunState& state) RC_REQUIRES(mutex_);
   void finish_if_ended(const RunState& state);
   [[noreturn]] void fail_wait(RunState& state);
+  void take_lost_ranks();
+  void lose_rank(int rank, std::string end);
+  void forget_memory_of(int rank);
+  void bump_epoch_locked() RC_REQUIRES(mutex_);
   bool keep_house();
   void ask_keeper();
 
@@ -147,11 +155,12 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   std::unique_ptr<program::KernelCatalog> catalog_;
   program::MeshView view_;
 
-  std::timed_mutex lifecycle_;  // held by a closer, who may take mutex_ inside
+  std::timed_mutex lifecycle_;  // held by a closer or restarter, who may take mutex_ inside
   mutable base::Mutex mutex_;
   // Written by: close, under the mutex. Read by: any thread. Ordered by: mesh_life.
   std::atomic<Life> life_{Life::open};
-  // Grows whenever a handle that was live may no longer be (P1). Written by: free, under the mutex.
+  // Grows whenever a handle that was live may no longer be (P1). Written by: free, and when a rank
+  // is lost or restarted, under the mutex.
   // Read by: submits, before they check handles and again before they publish. Ordered by:
   // mesh_epoch and, for the deciding comparison, the mutex.
   std::atomic<std::uint64_t> epoch_{1};
@@ -164,6 +173,9 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   std::unique_ptr<mesh::RunTable> runs_ RC_GUARDED_BY(mutex_);
   std::uint64_t last_run_ RC_GUARDED_BY(mutex_) = 0;
   bool told_to_stop_ RC_GUARDED_BY(mutex_) = false;
+  mesh::LostRanks lost_ RC_GUARDED_BY(mutex_);
+  // Of the last record that each rank was given: where its timeline ends.
+  std::vector<base::TimelineValue> last_ends_ RC_GUARDED_BY(mutex_);
   mesh::StoreChooser stores_ RC_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<OrchestratorImpl>> orchestrations_
       RC_GUARDED_BY(mutex_);  // that no submit uses

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include <array>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -11,8 +12,10 @@
 
 namespace rankcast::mesh {
 
-base::Result<std::unique_ptr<Keeper>> Keeper::start(base::KeeperSignal& signal, Work work) {
-  std::unique_ptr<Keeper> keeper(new Keeper(signal, std::move(work)));
+base::Result<std::unique_ptr<Keeper>> Keeper::start(base::KeeperSignal& signal, Work work,
+                                                    int events_fd, OnEvents on_events) {
+  std::unique_ptr<Keeper> keeper(
+      new Keeper(signal, std::move(work), events_fd, std::move(on_events)));
   try {
     if (RANKCAST_FAULT_POINT("mesh.start_keeper")) {
       throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
@@ -25,7 +28,11 @@ base::Result<std::unique_ptr<Keeper>> Keeper::start(base::KeeperSignal& signal, 
   return keeper;
 }
 
-Keeper::Keeper(base::KeeperSignal& signal, Work work) : signal_(signal), work_(std::move(work)) {}
+Keeper::Keeper(base::KeeperSignal& signal, Work work, int events_fd, OnEvents on_events)
+    : signal_(signal),
+      work_(std::move(work)),
+      events_fd_(events_fd),
+      on_events_(std::move(on_events)) {}
 
 Keeper::~Keeper() {
   base::store_seq_cst(stop_, true);
@@ -36,8 +43,11 @@ Keeper::~Keeper() {
 void Keeper::main() {
   pthread_setname_np(pthread_self(), "rankcast-keeper");
   while (!base::load_seq_cst(stop_)) {
-    pollfd descriptor{signal_.fd(), POLLIN, 0};
-    poll(&descriptor, 1, -1);
+    // poll ignores a negative descriptor.
+    std::array<pollfd, 2> descriptors{pollfd{signal_.fd(), POLLIN, 0},
+                                      pollfd{events_fd_, POLLIN, 0}};
+    poll(descriptors.data(), descriptors.size(), -1);
+    if (descriptors[1].revents != 0) on_events_();
     signal_.drain();
     signal_.clear();
     if (!work_()) continue;

@@ -16,20 +16,26 @@ class Keeper {
   /// something is left that a rank's next retirement may bring on.
   using Work = std::function<bool()>;
 
-  /// `signal` is borrowed: the mesh stops the keeper before its link is gone. Fails when no thread
-  /// can be had.
-  static base::Result<std::unique_ptr<Keeper>> start(base::KeeperSignal& signal, Work work);
+  /// What is done when the descriptor of events is readable, before the work.
+  using OnEvents = std::function<void()>;
+
+  /// `signal` is borrowed: the mesh stops the keeper before its link is gone, and so is
+  /// `events_fd`, -1 for none. Fails when no thread can be had.
+  static base::Result<std::unique_ptr<Keeper>> start(base::KeeperSignal& signal, Work work,
+                                                     int events_fd = -1, OnEvents on_events = {});
   /// Stops and joins.
   ~Keeper();
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
  private:
-  Keeper(base::KeeperSignal& signal, Work work);
+  Keeper(base::KeeperSignal& signal, Work work, int events_fd, OnEvents on_events);
   void main();
 
   base::KeeperSignal& signal_;
   Work work_;
+  int events_fd_;
+  OnEvents on_events_;
   // Written by the destructor, read by the keeper's thread; ordered by seq_cst, then the eventfd.
   std::atomic<bool> stop_{false};
   std::thread thread_;

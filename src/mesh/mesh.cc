@@ -116,6 +116,8 @@ Run Mesh::submit(const Program& program, std::span<const Argument> arguments) {
   return core().submit(program, arguments);
 }
 
+void Mesh::restart_rank(int rank) { core().restart_rank(rank); }
+
 CloseReport Mesh::close() { return core_ == nullptr ? CloseReport{} : core_->close(); }
 CloseReport Mesh::close(std::chrono::duration<double> budget) {
   return core_ == nullptr ? CloseReport{} : core_->close(budget);

@@ -18,6 +18,8 @@ using base::throw_error;
 
 base::Result<base::TableKey> MeshCore::allocate_locked(int rank, std::uint64_t bytes) {
   const auto index = static_cast<std::size_t>(rank);
+  if (Status status = lost_.check(base::RankSet::of(rank)); !status.ok())
+    return tl::unexpected(std::move(status));
   mesh::LinkHeap& heap = *heaps_[index];
   auto block = RANKCAST_FAULT_POINT("mesh.alloc_block")
                    ? tl::unexpected(failure(ErrorCode::out_of_memory, "made to fail at the heap"))
@@ -97,12 +99,15 @@ void MeshCore::free_locked(int rank, base::TableKey key) {
   const auto index = static_cast<std::size_t>(rank);
   const auto row = tables_[index]->remove(key);
   if (!row) return;
-  // Before anything else that a submit may see: it compares this under the mutex before it
-  // publishes.
-  base::store_release(
-      epoch_, base::load_relaxed(epoch_) + 1);  // pairs: mesh_epoch  // relaxed: written here only
+  bump_epoch_locked();
   pending_changes_[index].push_back({0, 0, key.slot, 0, 0, 0});
   deferred_.add(rank, row->block, last_run_);
+}
+
+// Before anything else that a submit may see: it compares this under the mutex before it publishes.
+void MeshCore::bump_epoch_locked() {
+  base::store_release(
+      epoch_, base::load_relaxed(epoch_) + 1);  // pairs: mesh_epoch  // relaxed: written here only
 }
 
 void MeshCore::return_memory_locked() {

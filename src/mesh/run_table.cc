@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace rankcast::mesh {
 namespace {
@@ -135,6 +136,33 @@ void RunTable::publish(RunState& state) noexcept {
   --reserved_;
   state.in_flight = true;
   in_flight_.push_back(&state);
+}
+
+void RunTable::lose_lane(RunState& state, int rank, const std::string& end) {
+  const base::TimelineValue reached = link_.timeline(rank).load();
+  for (const RunLane& lane : state.lanes) {
+    if (lane.rank != rank || reached >= lane.end) continue;
+    Slot& slot = slots_[state.slot];
+    // In memory that ranks only read: it is as it was written.
+    const auto* header = reinterpret_cast<const frame::FrameHeader*>(lane.frame_address);
+    const std::span tasks(
+        reinterpret_cast<const frame::TaskRecord*>(lane.frame_address + header->tasks.offset),
+        lane.tasks);
+    std::byte* outcomes = link_.segment(slot.outcomes.segment) + slot.outcomes.offset;
+    const std::size_t retired = reached.run() == state.run ? reached.tasks() : 0;
+    for (const frame::TaskRecord& task : tasks.subspan(std::min(retired, tasks.size()))) {
+      outcomes[task.task] = static_cast<std::byte>(frame::Outcome::rank_lost);
+    }
+    frame::LaneReport& report = frame::lane_reports(slot.record)[rank];
+    report.entry_ns = report.exit_ns = base::now_ns();
+    report.error_task = retired < tasks.size() ? tasks[retired].task : frame::kNone;
+    report.error_code = static_cast<std::uint8_t>(ErrorCode::rank_lost);
+    report.error_argument = -1;
+    const std::string text = fmt::format("rank {} {}", rank, end);
+    const std::size_t length = std::min(text.size(), frame::kErrorTextBytes - 1);
+    std::memcpy(report.error_text, text.data(), length);
+    report.error_text[length] = '\0';
+  }
 }
 
 void RunTable::finish(RunState& state) {

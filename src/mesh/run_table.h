@@ -52,6 +52,10 @@ class RunTable {
   /// out next.
   void publish(RunState& state) noexcept;
 
+  /// The rank is gone: what the lane has not retired never will. Writes outcomes and the lane's
+  /// report in its place. Nothing for a run without such a lane. Before the timeline is moved.
+  void lose_lane(RunState& state, int rank, const std::string& end);
+
   /// The run's lanes have ended: reads outcomes and reports, frees the slot. Call once.
   void finish(RunState& state);
 

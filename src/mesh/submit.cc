@@ -112,9 +112,12 @@ Run MeshCore::submit(const Program& program, std::span<const Argument> arguments
 // Takes a slot with room for everything on all ranks at once, or waits holding nothing (P12).
 RunState* MeshCore::reserve(const graph::RunDraft& draft, std::int64_t begin_ns) {
   RunState* state = nullptr;
+  Status lost;
   const auto try_take = [&]() noexcept {
     base::MutexLock lock(mutex_);
     if (base::load_acquire(life_) != Life::open) return true;  // pairs: mesh_life
+    lost = lost_.check(draft.used);
+    if (!lost.ok()) return true;
     if (draft.used.empty()) {
       state = runs_->take_empty();
       state->run = ++last_run_;
@@ -127,7 +130,10 @@ RunState* MeshCore::reserve(const graph::RunDraft& draft, std::int64_t begin_ns)
   if (!try_take()) {
     link_->control().waiters().wait(try_take, link_->spin(), base::Deadline::never());
   }
-  if (state == nullptr) check_open();
+  if (state == nullptr) {
+    check_open();
+    throw_error(std::move(lost));
+  }
   state->submit_begin_ns = begin_ns;
   state->frame_bytes = 0;
   if (draft.used.empty()) return state;
@@ -177,8 +183,9 @@ void MeshCore::publish(const graph::RunDraft& draft, RunState& state, std::uint6
                        base::FunctionRef<void(MeshStats&)> count) {
   {
     base::MutexLock lock(mutex_);
-    Status status;
-    if (base::load_relaxed(epoch_) != epoch) {  // relaxed: written under the mutex, which is held
+    Status status = lost_.check(draft.used);
+    if (status.ok() &&
+        base::load_relaxed(epoch_) != epoch) {  // relaxed: written under the mutex, which is held
       status = recheck();
     }
     if (status.ok()) status = publish_locked(state);
@@ -220,6 +227,7 @@ Status MeshCore::publish_locked(RunState& state) {
   for (std::size_t i = 0; i < state.lanes.size(); ++i) {
     RunLane& lane = state.lanes[i];
     lane.end = base::TimelineValue::make(state.run, lane.tasks);
+    last_ends_[static_cast<std::size_t>(lane.rank)] = lane.end;
     pending_changes_[static_cast<std::size_t>(lane.rank)].clear();
     frame::Record record;
     record.run = state.run;

@@ -1,0 +1,68 @@
+// Death and restart of ranks (PROTOCOL P6), on links that can lose one.
+//
+// lose_rank runs once the rank is known to be gone: nothing of it writes any more, and the host is
+// the writer of its lines. Starting and killing processes happens outside of the mutex.
+#include <utility>
+
+#include "base/log.h"
+#include "mesh/core.h"
+
+namespace rankcast::detail {
+
+using base::failure;
+using base::Status;
+using base::throw_error;
+
+void MeshCore::take_lost_ranks() {
+  for (link::LostRank& lost : link_->take_lost()) lose_rank(lost.rank, std::move(lost.end));
+}
+
+void MeshCore::lose_rank(int rank, std::string end) {
+  {
+    base::MutexLock lock(mutex_);
+    if (lost_.contains(rank)) return;
+    base::log_error("rank {} {}", rank, end);
+    lost_.add(rank, std::move(end));
+    bump_epoch_locked();
+    for (RunState* state : runs_->in_flight()) runs_->lose_lane(*state, rank, lost_.end(rank));
+    link_->retire_lost_rank(rank, last_ends_[static_cast<std::size_t>(rank)]);
+    finish_ended_locked();
+  }
+  // The dead rank counted nothing down: whoever waits looks for itself.
+  link_->control().doorbell().ring_everyone();
+  link_->control().waiters().notify();
+}
+
+// A successor knows nothing: what was on the old rank is freed, and no record tells of it.
+void MeshCore::forget_memory_of(int rank) {
+  base::MutexLock lock(mutex_);
+  const auto index = static_cast<std::size_t>(rank);
+  for (const base::TableKey key : tables_[index]->keys()) free_locked(rank, key);
+  pending_changes_[index].clear();
+  return_memory_locked();
+}
+
+void MeshCore::restart_rank(int rank) {
+  check_open();
+  check_rank(rank, "restart_rank");
+  check_not_orchestrating("restart_rank");
+  if (!link_->can_lose_ranks()) {
+    throw_error(failure(ErrorCode::unsupported,
+                        "restart_rank: on link '{}' a rank is a part of this process; use link "
+                        "'process'",
+                        link_->name()));
+  }
+  const base::Deadline deadline = checked_deadline(options_.startup_timeout, "startup_timeout");
+  const std::scoped_lock restarter(lifecycle_);
+  check_open();
+  lose_rank(rank, link_->kill(rank));
+  forget_memory_of(rank);
+  if (Status status = link_->restart(rank, deadline); !status.ok()) {
+    throw_error(std::move(status).with_rank(rank));
+  }
+  base::MutexLock lock(mutex_);
+  lost_.remove(rank);
+  bump_epoch_locked();
+}
+
+}  // namespace rankcast::detail
