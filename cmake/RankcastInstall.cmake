@@ -1,5 +1,5 @@
 # What `cmake --install` puts into a prefix: the shared library, the built-in kernels beside it, the
-# public headers, the command, and what find_package and pkg-config read.
+# public headers, the command, the program of process ranks, and what find_package and pkg-config read.
 
 include(CMakePackageConfigHelpers)
 
@@ -10,6 +10,9 @@ if(TARGET rankcast_kernels)
 endif()
 if(TARGET rankcast_command)
   install(TARGETS rankcast_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(TARGET rankcast_rank)
+  install(TARGETS rankcast_rank RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY include/rankcast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 

@@ -27,8 +27,12 @@ struct MeshOptions {
   /// One device a rank, in rank order: `cpu:0-7`, `0,1,2`, `null:0-3?delay_us=50`, kinds may mix
   /// (docs/guide.md).
   std::string devices = "cpu:0";
-  /// How the host reaches the ranks. "thread": threads of this process.
+  /// How the host reaches the ranks. "thread": threads of this process. "process": processes that
+  /// may die alone, and be restarted.
   std::string link = "thread";
+  /// Link "process": the program that the ranks run. Empty: what the environment variable
+  /// RANKCAST_RANK_BINARY names, else `rankcast-rank` where it was installed with this library.
+  std::string rank_binary = {};
   /// Runs in flight at once; then `submit` waits. 1 to 1,024.
   int max_in_flight = 8;
   /// How long `open` may take.

@@ -1,6 +1,8 @@
 #include "base/segment.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,27 +14,67 @@
 
 namespace rankcast::base {
 
-Result<Segment> Segment::reserve(std::size_t bytes) {
+namespace {
+
+Status no_memory(std::size_t bytes) {
+  return failure(ErrorCode::out_of_memory, "{} bytes of address space cannot be reserved: {}",
+                 bytes, std::strerror(errno));
+}
+
+// In whole pages.
+Result<std::size_t> rounded_up(std::size_t bytes) {
   if (bytes == 0) {
     return unexpected_failure(ErrorCode::invalid_argument, "a segment of 0 bytes was asked for");
   }
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  void* base = MAP_FAILED;
-  std::size_t rounded = 0;
-  if (bytes > std::numeric_limits<std::size_t>::max() - page ||
+  if (bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max()) - page ||
       RANKCAST_FAULT_POINT("base.segment_reserve")) {
     errno = ENOMEM;
-  } else {
-    rounded = (bytes + page - 1) / page * page;
-    base = mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return tl::unexpected(no_memory(bytes));
   }
-  if (base == MAP_FAILED) {
-    return unexpected_failure(ErrorCode::out_of_memory,
-                              "{} bytes of address space cannot be reserved: {}", bytes,
-                              std::strerror(errno));
+  return (bytes + page - 1) / page * page;
+}
+
+}  // namespace
+
+Result<Segment> Segment::reserve(std::size_t bytes) {
+  const auto rounded = rounded_up(bytes);
+  if (!rounded) return tl::unexpected(rounded.error());
+  void* base = mmap(nullptr, *rounded, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return tl::unexpected(no_memory(bytes));
+  return Segment(static_cast<std::byte*>(base), *rounded);
+}
+
+Result<SharedSegment> Segment::create_shared(std::size_t bytes) {
+  const auto rounded = rounded_up(bytes);
+  if (!rounded) return tl::unexpected(rounded.error());
+  Fd fd(memfd_create("rankcast", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (fd.empty()) {
+    return unexpected_failure(ErrorCode::internal, "memfd_create: {}", std::strerror(errno));
   }
-  return Segment(static_cast<std::byte*>(base), rounded);
+  if (ftruncate(fd.get(), static_cast<off_t>(*rounded)) != 0)
+    return tl::unexpected(no_memory(bytes));
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return unexpected_failure(ErrorCode::internal, "sealing a memfd: {}", std::strerror(errno));
+  }
+  auto memory = map_shared(fd.get(), *rounded, true);
+  if (!memory) return tl::unexpected(std::move(memory).error());
+  return SharedSegment{std::move(*memory), std::move(fd)};
+}
+
+Result<Segment> Segment::map_shared(int fd, std::size_t bytes, bool writable) {
+  struct stat status{};
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+  if (fstat(fd, &status) != 0 || static_cast<std::size_t>(status.st_size) < bytes || bytes == 0 ||
+      (fcntl(fd, F_GET_SEALS) & kSeals) != kSeals) {
+    return unexpected_failure(ErrorCode::internal, "descriptor {} is no sealed segment of {} bytes",
+                              fd, bytes);
+  }
+  void* base = mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                    MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (base == MAP_FAILED) return tl::unexpected(no_memory(bytes));
+  return Segment(static_cast<std::byte*>(base), bytes);
 }
 
 Segment::Segment(Segment&& other) noexcept

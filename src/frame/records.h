@@ -138,7 +138,8 @@ enum class Place : std::uint8_t {
   buffer = 1,  // of this rank: `slot`, `generation`, bytes from its start
   heap = 2,    // of this rank's heap block of the run: a relocation, `offset` from the block's base
   staging = 3,  // staged host arguments: a relocation, `offset` from the run's staging base
-  remote = 4,   // a copy's source: `lane`, segment in `slot`, offset in the segment
+  segment = 4,  // in segment `slot`, `offset` from its start: a copy's source on `lane`, or a
+                // transfer's other end where ranks do not see the host's memory
   host = 5,     // an address of the host's process in `offset`, `slot` is unused; only where ranks
                 // share it
 };

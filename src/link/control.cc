@@ -1,6 +1,9 @@
 #include "link/control.h"
 
+#include <bit>
 #include <new>
+
+#include "base/rank_set.h"
 
 namespace rankcast::link {
 namespace {
@@ -39,10 +42,35 @@ Control Control::create(std::byte* base, int world_size, std::uint32_t ring_capa
   for (int rank = 0; rank < world_size; ++rank) {
     new (base + kChannelsOffset + static_cast<std::size_t>(rank) * sizeof(Channel)) Channel();
   }
-  control.channels_ = std::launder(reinterpret_cast<Channel*>(base + kChannelsOffset));
-  control.slots_ = reinterpret_cast<RecordBytes*>(base + control.header_->slots_offset);
-  control.shared_ = base + control.header_->shared_offset;
+  control.point_into(base);
   return control;
+}
+
+base::Result<Control> Control::attach(std::byte* base, std::uint64_t bytes) {
+  const auto damaged = [](const char* what) {
+    return base::unexpected_failure(ErrorCode::internal, "damaged control memory: {}", what);
+  };
+  if (bytes < sizeof(ControlHeader)) return damaged("too small");
+  Control control;
+  control.header_ = std::launder(reinterpret_cast<ControlHeader*>(base));
+  const ControlHeader& header = *control.header_;
+  if (header.magic != ControlHeader::kMagic || header.format != ControlHeader().format)
+    return damaged("another format");
+  const int world_size = static_cast<int>(header.world_size);
+  if (world_size < 1 || world_size > base::kMaxRanks || header.ring_capacity == 0 ||
+      !std::has_single_bit(header.ring_capacity) || header.total_bytes > bytes ||
+      header.slots_offset != slots_offset(world_size) ||
+      header.shared_offset != shared_offset(world_size, header.ring_capacity) ||
+      header.shared_offset > header.total_bytes)
+    return damaged("its parts do not fit");
+  control.point_into(base);
+  return control;
+}
+
+void Control::point_into(std::byte* base) noexcept {
+  channels_ = std::launder(reinterpret_cast<Channel*>(base + kChannelsOffset));
+  slots_ = reinterpret_cast<RecordBytes*>(base + header_->slots_offset);
+  shared_ = base + header_->shared_offset;
 }
 
 }  // namespace rankcast::link

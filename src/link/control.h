@@ -17,6 +17,7 @@
 #include "base/host_waiters.h"
 #include "base/keeper_signal.h"
 #include "base/record_ring.h"
+#include "base/status.h"
 #include "base/timeline.h"
 
 namespace rankcast::link {
@@ -31,7 +32,12 @@ using HostRing = base::RingWriter<RecordBytes>;
 using RankRing = base::RingReader<RecordBytes>;
 
 /// How far a rank has come in its life.
-enum class RankState : std::uint32_t { starting, ready, failed };
+enum class RankState : std::uint32_t {
+  starting,
+  ready,
+  failed,   // it never became ready: error_code and report say why
+  stopped,  // it took the record that told it to stop; only ranks in other processes say so
+};
 
 inline constexpr std::size_t kReportBytes = 440;
 
@@ -40,7 +46,8 @@ struct Channel {
   base::RingTail tail;      // host -> rank
   base::RingHead head;      // rank -> host
   base::Timeline timeline;  // rank (the keeper for a dead one) -> host and peers
-  // Written by: the rank, once. Read by: the host. Ordered by: seq_cst, then HostWaiters::notify.
+  // Written by: the rank (the host before a successor starts). Read by: the host. Ordered by:
+  // seq_cst, then HostWaiters::notify.
   alignas(base::kCacheLine) std::atomic<RankState> state{RankState::starting};
   std::uint32_t error_code = 0;    // written by the rank before state, read by the host after it
   char report[kReportBytes] = {};  // the same; a text with a final 0
@@ -72,6 +79,10 @@ class Control {
   static Control create(std::byte* base, int world_size, std::uint32_t ring_capacity,
                         std::uint64_t shared_bytes) noexcept;
 
+  /// Attaches to memory that another process has laid out. Fails with `internal` for memory that is
+  /// too small or was not laid out by create.
+  static base::Result<Control> attach(std::byte* base, std::uint64_t bytes);
+
   int world_size() const noexcept { return static_cast<int>(header_->world_size); }
   base::Doorbell& doorbell() const noexcept { return header_->doorbell; }
   base::HostWaiters& waiters() const noexcept { return header_->waiters; }
@@ -84,6 +95,8 @@ class Control {
   std::byte* shared() const noexcept { return shared_; }
 
  private:
+  void point_into(std::byte* base) noexcept;
+
   ControlHeader* header_ = nullptr;  // borrowed from the link's memory, which outlives every use
   Channel* channels_ = nullptr;
   RecordBytes* slots_ = nullptr;

@@ -9,5 +9,6 @@
 namespace rankcast::link {
 
 base::Result<std::unique_ptr<Link>> create_thread_link(const LinkOptions& options);
+base::Result<std::unique_ptr<Link>> create_process_link(const LinkOptions& options);
 
 }  // namespace rankcast::link

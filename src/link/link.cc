@@ -10,7 +10,8 @@
 namespace rankcast::link {
 namespace {
 
-constexpr std::array kKinds{LinkKind{"thread", &create_thread_link}};
+constexpr std::array kKinds{LinkKind{"thread", &create_thread_link},
+                            LinkKind{"process", &create_process_link}};
 
 }  // namespace
 

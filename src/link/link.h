@@ -31,6 +31,7 @@ struct LinkOptions {
   std::uint32_t ring_capacity = 16;  // records a rank; a power of two
   std::uint64_t shared_bytes = 0;    // of memory that host and ranks share for their own records
   base::SpinPolicy spin;
+  std::string rank_program;  // link process: a path; empty: looked for (link/rank_program.h)
 };
 
 /// What a rank runs, in its own thread or process: reports through its port, then takes records

@@ -16,4 +16,6 @@ void RankPort::report(const base::Status& status) noexcept {
   control_.waiters().notify();
 }
 
+void RankPort::tell_stopped() noexcept { base::store_seq_cst(channel_->state, RankState::stopped); }
+
 }  // namespace rankcast::link

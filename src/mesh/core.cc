@@ -80,6 +80,7 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
   link_options.ring_capacity = std::bit_ceil(static_cast<std::uint32_t>(options.max_in_flight) + 8);
   link_options.shared_bytes = mesh::RunTable::shared_bytes(world_size, options.max_in_flight);
   link_options.spin = link::default_spin(world_size, static_cast<std::int64_t>(spin_us * 1e3));
+  link_options.rank_program = options.rank_binary;
   auto link = value_or_throw(kind->create(link_options));
 
   std::shared_ptr<MeshCore> core(
@@ -139,7 +140,10 @@ Status MeshCore::start(base::Deadline deadline) {
   const auto main = [environment = environment_](link::RankPort& port) {
     rank::rank_main(*environment, port);
   };
-  return link_->start({main, {}}, deadline);
+  const auto hello = [environment = environment_](int rank) {
+    return rank::hello_of(*environment, rank);
+  };
+  return link_->start({main, hello}, deadline);
 }
 
 void MeshCore::check_open() const {

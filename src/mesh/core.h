@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@
 #include "mesh/run_table.h"
 #include "mesh/store_chooser.h"
 #include "program/orchestration.h"
+#include "rank/hello.h"
 #include "rank/ranks.h"
 #include "rankcast/mesh.h"
 
@@ -95,13 +97,16 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   class TransferDraftLease;
   enum class Life : std::uint32_t { open, closing, closed };
 
-  /// One tensor of a transfer and the host memory that belongs to it.
+  /// One tensor of a transfer and the other end that belongs to it: host memory, or staging memory
+  /// in a segment of the tensor's rank.
   struct TransferPart {
     Shard shard;
     std::uint64_t offset_bytes = 0;
     const Layout* layout = nullptr;
     void* host = nullptr;
+    std::optional<frame::BlockRef> staging = {};
   };
+  class Staging;
 
   MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
            std::shared_ptr<rank::RankEnvironment> environment, std::unique_ptr<link::Link> link);
@@ -119,6 +124,8 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
                                  const char* call) const;
 
   void transfer(frame::TaskKind kind, std::span<const TransferPart> parts);
+  void run_transfer(frame::TaskKind kind, std::span<const TransferPart> parts);
+  void transfer_staged(frame::TaskKind kind, std::span<const TransferPart> parts);
   void transfer_stack(frame::TaskKind kind, const StackedData& data, void* host,
                       std::uint64_t stride_bytes);
 

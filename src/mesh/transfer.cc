@@ -1,8 +1,14 @@
 // Uploads and downloads: runs of one transfer task a rank, after all work published earlier there.
 // The caller's thread waits for the end, so the host's memory is used only during the call.
+//
+// Where ranks do not see the host's memory, bytes go by staging memory in a segment of the rank, in
+// pieces of at most kStagingBytes a rank; each piece is a run of its own.
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/clock.h"
+#include "memory/poison.h"
 #include "mesh/core.h"
 #include "tensor/layout.h"
 #include "tensor/tensor_access.h"
@@ -32,6 +38,8 @@ Status stale(const char* call, const Shard& shard) {
                  call, shard.slot, shard.generation, shard.rank)
       .with_rank(shard.rank);
 }
+
+constexpr std::uint64_t kStagingBytes = std::uint64_t{64} << 20;
 
 void* mutable_address(const void* data) noexcept { return const_cast<void*>(data); }
 
@@ -65,7 +73,85 @@ class MeshCore::TransferDraftLease {
   std::unique_ptr<graph::RunDraft> draft_;
 };
 
+/// Staging memory of one piece of a transfer: a block on the rank of each part, given back at the
+/// end. The run that uses it has ended by then.
+class MeshCore::Staging {
+ public:
+  explicit Staging(MeshCore& core) : core_(core) {}
+  ~Staging() {
+    base::MutexLock lock(core_.mutex_);
+    for (const Taken& taken : taken_) {
+      core_.heaps_[static_cast<std::size_t>(taken.rank)]->release(taken.block);
+    }
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  /// Throws `out_of_memory`.
+  void add(int rank, std::uint64_t bytes) {
+    base::MutexLock lock(core_.mutex_);
+    mesh::LinkHeap& heap = *core_.heaps_[static_cast<std::size_t>(rank)];
+    taken_.reserve(taken_.size() + 1);
+    const memory::Block block = base::value_or_throw(heap.allocate(bytes));
+    memory::unpoison(heap.address(block), block.bytes);
+    taken_.push_back({rank,
+                      block,
+                      heap.address(block),
+                      {block.offset, heap.segment_id(block), static_cast<std::uint32_t>(bytes)}});
+  }
+
+  std::byte* address(std::size_t part) const noexcept { return taken_[part].address; }
+  const frame::BlockRef& place(std::size_t part) const noexcept { return taken_[part].place; }
+
+ private:
+  struct Taken {
+    int rank;
+    memory::Block block;
+    std::byte* address;  // the host's
+    frame::BlockRef place;
+  };
+
+  MeshCore& core_;  // borrowed from the call
+  std::vector<Taken> taken_;
+};
+
 void MeshCore::transfer(frame::TaskKind kind, std::span<const TransferPart> parts) {
+  if (link_->shares_host_memory()) {
+    run_transfer(kind, parts);
+  } else {
+    transfer_staged(kind, parts);
+  }
+}
+
+void MeshCore::transfer_staged(frame::TaskKind kind, std::span<const TransferPart> parts) {
+  std::uint64_t bytes = 0;
+  for (const TransferPart& part : parts) bytes = std::max(bytes, part.layout->extent_bytes);
+  for (std::uint64_t from = 0; from < bytes; from += kStagingBytes) {
+    Staging staging(*this);
+    std::vector<Layout> layouts;
+    std::vector<TransferPart> pieces;
+    layouts.reserve(parts.size());  // pieces point into it
+    for (const TransferPart& part : parts) {
+      const std::uint64_t left =
+          part.layout->extent_bytes - std::min(from, part.layout->extent_bytes);
+      const std::uint64_t length = std::min(left, kStagingBytes);
+      if (length == 0) continue;
+      staging.add(part.shard.rank, length);
+      layouts.push_back(tensor::contiguous_layout(DType::u8, {static_cast<std::int64_t>(length)}));
+      pieces.push_back({part.shard, part.offset_bytes + from, &layouts.back(),
+                        static_cast<std::byte*>(part.host) + from, staging.place(pieces.size())});
+    }
+    for (std::size_t i = 0; i < pieces.size() && kind == frame::TaskKind::upload; ++i) {
+      std::memcpy(staging.address(i), pieces[i].host, pieces[i].layout->extent_bytes);
+    }
+    run_transfer(kind, pieces);
+    for (std::size_t i = 0; i < pieces.size() && kind == frame::TaskKind::download; ++i) {
+      std::memcpy(pieces[i].host, staging.address(i), pieces[i].layout->extent_bytes);
+    }
+  }
+}
+
+void MeshCore::run_transfer(frame::TaskKind kind, std::span<const TransferPart> parts) {
   const char* call = kind == frame::TaskKind::upload ? "upload" : "download";
   check_open();
   check_not_orchestrating(call);
@@ -100,6 +186,11 @@ void MeshCore::transfer(frame::TaskKind kind, std::span<const TransferPart> part
     host.slot = host.generation = 0;
     host.tag = kind == frame::TaskKind::upload ? Tag::in : Tag::out;
     host.place = frame::Place::host;
+    if (part.staging) {
+      host.place = frame::Place::segment;
+      host.offset = part.staging->offset;
+      host.slot = part.staging->segment;
+    }
     draft->layouts.push(*part.layout);
     lane.arguments.push(tensor);
     lane.arguments.push(host);

@@ -30,7 +30,10 @@ base::Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& 
 
 Executor::Executor(const ExecutorOptions& options, link::RankPort& port,
                    const KernelRegistry& kernels)
-    : port_(port), kernels_(kernels), run_records_(options.run_records) {}
+    : port_(port),
+      kernels_(kernels),
+      run_records_(options.run_records),
+      host_addresses_(options.host_addresses) {}
 
 void Executor::run() {
   for (;;) {
@@ -162,9 +165,8 @@ Status Executor::resolve() {
         continue;
       }
     }
-    if (argument.place != frame::Place::host) return resolve_failure(i);
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address crosses a record as a number
-    tensors[i].data = reinterpret_cast<void*>(argument.offset);
+    tensors[i].data = resolve_elsewhere(argument, view);
+    if (tensors[i].data == nullptr) return resolve_failure(i);
   }
 
   at_hand_->scalars.clear();
@@ -177,8 +179,28 @@ Status Executor::resolve() {
   return {};
 }
 
+// Memory that is no buffer of this rank: a transfer's other end. Null if there is none.
+std::byte* Executor::resolve_elsewhere(const ArgumentRecord& argument, const LayoutView& view) {
+  if (argument.place == frame::Place::host && host_addresses_) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address crosses a record as a number
+    return reinterpret_cast<std::byte*>(argument.offset);
+  }
+  if (argument.place != frame::Place::segment) return nullptr;
+  std::uint64_t bytes = 0;
+  std::byte* base = port_.segment(argument.slot, &bytes);
+  const bool inside = base != nullptr && argument.offset <= bytes &&
+                      view.extent_bytes <= bytes - argument.offset &&
+                      (argument.offset & view.alignment_mask) == 0;
+  return inside ? base + argument.offset : nullptr;
+}
+
 Status Executor::resolve_failure(std::size_t index) const {
   const ArgumentRecord& argument = at_hand_->decoder.frame().arguments[index];
+  if (argument.place == frame::Place::segment) {
+    return failure(ErrorCode::internal,
+                   "damaged frame: argument {} is at {} of segment {}, which does not have it",
+                   index, argument.offset, argument.slot);
+  }
   if (argument.place != frame::Place::buffer) {
     return failure(ErrorCode::internal,
                    "damaged frame: argument {} is in place {}, which this link does not have",

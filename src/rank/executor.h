@@ -30,6 +30,7 @@ namespace rankcast::rank {
 struct ExecutorOptions {
   device::DeviceSpec device;
   std::uint32_t run_records = 0;  // run records in the shared area
+  bool host_addresses = true;     // the rank is a part of the host's process
 };
 
 class Executor final : device::SignalSink {
@@ -81,6 +82,7 @@ class Executor final : device::SignalSink {
   base::Status take_frame(const frame::Record& record);
   ResolvedFrame* find_kept(const std::byte* source, std::uint32_t bytes) noexcept;
   base::Status resolve();
+  std::byte* resolve_elsewhere(const frame::ArgumentRecord& argument, const LayoutView& view);
   [[gnu::cold]] base::Status resolve_failure(std::size_t index) const;
   void run_tasks(const frame::Record& record, frame::RunRecord& run, LaneError* error);
   std::string_view task_name(const frame::TaskRecord& task) const;
@@ -95,6 +97,7 @@ class Executor final : device::SignalSink {
   link::RankPort& port_;           // borrowed from the rank's main function
   const KernelRegistry& kernels_;  // borrowed likewise
   std::uint32_t run_records_;
+  bool host_addresses_;
   std::unique_ptr<device::Device> device_;
   Buffers buffers_;
   PreparedKernels prepared_;

@@ -2,20 +2,23 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <link.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <system_error>
 #include <utility>
+
+#include "base/own_file.h"
 
 namespace rankcast::rank {
 namespace {
 
 constexpr const char* kBuiltinFile = "librankcast_kernels.so";
 constexpr const char* kBuiltinVariable = "RANKCAST_KERNEL_LIBRARY";
+constexpr const char* kBuiltinWhat = "the built-in kernels were";
+constexpr std::array kBuiltinFolders{"", "../lib", "../../lib"};
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -25,26 +28,6 @@ template <class... Args>
 base::Status fault(const std::string& path, fmt::format_string<Args...> format, Args&&... args) {
   return base::failure(ErrorCode::invalid_argument, "kernel library \"{}\": {}", path,
                        fmt::format(format, std::forward<Args>(args)...));
-}
-
-/// The file of the library or program that this code is part of; empty where it cannot be told.
-std::filesystem::path own_file() {
-  Dl_info info{};
-  void* map = nullptr;
-  const auto* here = reinterpret_cast<const void*>(&builtin_kernel_library_path);
-  if (dladdr1(here, &info, &map, RTLD_DL_LINKMAP) == 0) return {};
-  const char* name = static_cast<const link_map*>(map)->l_name;
-  std::error_code error;
-  // The main program has no name there, and what dladdr calls it is whatever its caller said.
-  if (name == nullptr || *name == '\0') {
-    return std::filesystem::read_symlink("/proc/self/exe", error);
-  }
-  return std::filesystem::absolute(name, error);
-}
-
-bool is_file(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error) && !std::filesystem::is_directory(path, error);
 }
 
 }  // namespace
@@ -155,27 +138,12 @@ base::Status KernelLibrary::read_kernel(const rankcast_kernel_table& table, std:
 }
 
 base::Result<std::string> builtin_kernel_library_path() {
-  if (const char* named = std::getenv(kBuiltinVariable); named != nullptr && *named != '\0') {
-    if (is_file(named)) return std::string(named);
-    return base::unexpected_failure(ErrorCode::unsupported,
-                                    "the built-in kernels are not where the environment variable "
-                                    "{} says: no file \"{}\"",
-                                    kBuiltinVariable, named);
-  }
-  return builtin_kernel_library_from(own_file().parent_path());
+  return base::find_own_file(kBuiltinFolders, kBuiltinFile, kBuiltinWhat, kBuiltinVariable);
 }
 
 base::Result<std::string> builtin_kernel_library_from(const std::filesystem::path& folder) {
-  std::string looked;
-  for (const char* from_there : {"", "../lib", "../../lib"}) {
-    const std::filesystem::path file = (folder / from_there / kBuiltinFile).lexically_normal();
-    if (is_file(file)) return file.string();
-    looked += fmt::format("{}\"{}\"", looked.empty() ? "" : ", ", file.string());
-  }
-  return base::unexpected_failure(ErrorCode::unsupported,
-                                  "the built-in kernels were not found; looked for {}. Name the "
-                                  "file in the environment variable {}",
-                                  looked, kBuiltinVariable);
+  return base::find_file_from(folder, kBuiltinFolders, kBuiltinFile, kBuiltinWhat,
+                              kBuiltinVariable);
 }
 
 }  // namespace rankcast::rank

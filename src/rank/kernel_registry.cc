@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <utility>
@@ -129,6 +130,15 @@ std::optional<std::uint32_t> KernelRegistry::find(std::string_view name) const {
   const auto found = index_.find(name);
   if (found == index_.end()) return std::nullopt;
   return found->second;
+}
+
+std::vector<std::string> KernelRegistry::library_paths() const {
+  std::vector<std::string> paths;
+  base::MutexLock lock(mutex_);
+  for (const KernelLibrary& library : libraries_) {
+    paths.push_back(std::filesystem::absolute(library.path()).string());
+  }
+  return paths;
 }
 
 std::vector<std::string> KernelRegistry::names() const {

@@ -58,6 +58,9 @@ class KernelRegistry {
   /// memo where that is too much.
   std::optional<std::uint32_t> find(std::string_view name) const;
 
+  /// Of the libraries, in the order in which they were added: absolute.
+  std::vector<std::string> library_paths() const;
+
   /// All names, sorted.
   std::vector<std::string> names() const;
 

@@ -1,0 +1,56 @@
+#include "rank/hello.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+namespace rankcast::rank {
+
+namespace {
+
+// Fills a RankEnvironment in which only this rank's plan is.
+base::Status read_hello(std::string_view text, int rank, RankEnvironment* environment) {
+  const nlohmann::json hello = nlohmann::json::parse(text);
+  auto plans = plan_ranks(hello.at("device").get<std::string>());
+  if (!plans) return std::move(plans).error();
+  environment->plans.resize(static_cast<std::size_t>(rank) + 1);
+  RankPlan& plan = environment->plans.back();
+  plan = std::move(plans->front());
+  plan.options.run_records = hello.at("run_records").get<std::uint32_t>();
+  plan.options.host_addresses = false;
+  for (const nlohmann::json& path : hello.at("libraries")) {
+    auto library = KernelLibrary::open(path.get<std::string>());
+    if (!library) return std::move(library).error();
+    if (base::Status status = environment->kernels.add_library(std::move(*library)); !status.ok())
+      return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string hello_of(const RankEnvironment& environment, int rank) {
+  const RankPlan& plan = environment.plans[static_cast<std::size_t>(rank)];
+  nlohmann::json hello;
+  hello["device"] = plan.options.device.to_string();
+  hello["run_records"] = plan.options.run_records;
+  hello["libraries"] = environment.kernels.library_paths();
+  return hello.dump();
+}
+
+void rank_main_of(std::string_view hello, link::RankPort& port) noexcept {
+  try {
+    RankEnvironment environment;
+    if (base::Status status = read_hello(hello, port.rank(), &environment); !status.ok()) {
+      port.report(status);
+      return;
+    }
+    rank_main(environment, port);
+  } catch (const std::exception& error) {
+    port.report(base::failure(ErrorCode::internal, "a damaged hello: {}", error.what()));
+  }
+}
+
+}  // namespace rankcast::rank
