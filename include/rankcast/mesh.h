@@ -50,6 +50,7 @@ struct RankInfo {
   std::string description;           ///< for people
   std::uint64_t memory_bytes = 0;    ///< live bytes of its buffers
   std::uint64_t reserved_bytes = 0;  ///< address space that its tensors' segments hold
+  int process = 0;                   ///< id of the process that it runs in
   bool lost = false;                 ///< it died and was not restarted
 };
 

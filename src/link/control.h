@@ -67,6 +67,11 @@ struct ControlHeader {
   base::Doorbell doorbell;
   base::HostWaiters waiters;
   base::KeeperWord keeper;
+  // Not 0 once a rank has been lost: it may have died on either side of its decrement of a run's
+  // countdown, so no rank is known to be a run's last one any more, and each tells the waiters.
+  // Written by: the host, before it wakes them. Read by: ranks, at each end of a run. Ordered by:
+  // seq_cst: the rank stores its timeline, then reads this; a waiter that is woken reads timelines.
+  alignas(base::kCacheLine) std::atomic<std::uint32_t> rank_was_lost{0};
 };
 
 /// An attached control memory. A plain value that borrows the memory.
@@ -87,6 +92,7 @@ class Control {
   base::Doorbell& doorbell() const noexcept { return header_->doorbell; }
   base::HostWaiters& waiters() const noexcept { return header_->waiters; }
   base::KeeperWord& keeper_word() const noexcept { return header_->keeper; }
+  std::atomic<std::uint32_t>& rank_was_lost() const noexcept { return header_->rank_was_lost; }
   Channel& channel(int rank) const noexcept { return channels_[rank]; }
   std::span<RecordBytes> slots(int rank) const noexcept {
     return {slots_ + static_cast<std::size_t>(rank) * header_->ring_capacity,

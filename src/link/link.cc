@@ -29,6 +29,7 @@ void Link::retire_lost_rank(int rank, base::TimelineValue end) noexcept {
   base::store_release(channel.head.count, ring(rank).published());  // pairs: ring-head
   channel.timeline.take_over(end);
   control_.doorbell().clear_for_dead_rank(rank);
+  base::store_seq_cst(control_.rank_was_lost(), 1u);
 }
 
 std::span<const LinkKind> link_kinds() { return kKinds; }

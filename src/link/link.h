@@ -82,6 +82,9 @@ class Link {
   /// that can kill kills them instead, and returns none.
   virtual std::vector<int> stop(base::Deadline deadline) = 0;
 
+  /// Id of the process in which a rank runs, or ran last.
+  virtual int process_of(int rank) = 0;
+
   // ---- Ranks that can die alone (PROTOCOL P6): where they are processes. The keeper's thread
   // calls take_lost; kill and restart are called by one thread at a time, outside of the mesh's
   // mutex.

@@ -84,6 +84,10 @@ class ProcessLink final : public Link {
   std::string_view name() const noexcept override { return "process"; }
   bool shares_host_memory() const noexcept override { return false; }
   bool can_lose_ranks() const noexcept override { return true; }
+  int process_of(int rank) override {
+    base::MutexLock lock(mutex_);
+    return at(rank).process.pid();
+  }
   int events_fd() const noexcept override { return events_.get(); }
 
   Status start(RankStart start, Deadline deadline) override {
@@ -169,6 +173,10 @@ class ProcessLink final : public Link {
   void drop_segments() noexcept override {
     base::MutexLock lock(mutex_);
     segments_.clear();
+    for (Rank& one : ranks_) {
+      one.socket.reset();
+      one.output.reset();
+    }
   }
 
  private:

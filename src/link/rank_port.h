@@ -71,7 +71,8 @@ class RankPort {
   /// that wait.
   void finish(base::TimelineValue value, base::Countdown& lanes_left, bool notify_keeper) noexcept {
     channel_->timeline.advance(value);
-    if (lanes_left.count_down(value.run())) control_.waiters().notify();
+    const bool last = lanes_left.count_down(value.run());
+    if (last || base::load_seq_cst(control_.rank_was_lost()) != 0) control_.waiters().notify();
     keeper_->notify_if(notify_keeper);
   }
 

@@ -1,5 +1,6 @@
 // Ranks as threads of this process.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <optional>
@@ -54,6 +55,7 @@ class ThreadLink final : public Link {
 
   std::string_view name() const noexcept override { return "thread"; }
   bool shares_host_memory() const noexcept override { return true; }
+  int process_of(int /*rank*/) override { return getpid(); }
 
   Status start(RankStart start, Deadline deadline) override {
     state_->rank_main = std::move(start.main);

@@ -212,7 +212,8 @@ std::vector<RankInfo> MeshCore::ranks() const {
     const auto index = static_cast<std::size_t>(rank);
     const rank::RankPlan& plan = environment_->plans[index];
     infos.push_back({rank, plan.device, plan.description, tables_[index]->live_bytes(),
-                     heaps_[index]->reserved_bytes(), lost_.contains(rank)});
+                     heaps_[index]->reserved_bytes(), link_->process_of(rank),
+                     lost_.contains(rank)});
   }
   return infos;
 }

@@ -203,7 +203,16 @@ TEST_F(ExecutorTest, DamagedFrames) {
   refused({"offset 2"}, [&](Dispatch& d) { argument(d).offset = 2; });
   refused({"64 bytes"},
           [&](Dispatch& d) { d.layouts[0] = tensor::contiguous_layout(DType::f32, {17}); });
-  for (const int place : {2, 3, 4}) {
+  refused({"argument 0", "at 0 of segment 9999"}, [&](Dispatch& d) {
+    argument(d).place = frame::Place::segment;
+    argument(d).slot = 9999;
+  });
+  refused({"argument 0", "at 4096 of segment"}, [&](Dispatch& d) {
+    argument(d).place = frame::Place::segment;
+    argument(d).slot = buffer_.segment;
+    argument(d).offset = 4096;
+  });
+  for (const int place : {2, 3}) {
     refused({"argument 0", "place " + std::to_string(place)},
             [&](Dispatch& d) { argument(d).place = static_cast<frame::Place>(place); });
   }
