@@ -234,6 +234,18 @@ MeshStats MeshCore::stats() const {
   return stats;
 }
 
+std::vector<DispatchRecord> MeshCore::last_dispatches(int rank) const {
+  check_open();
+  check_rank(rank, "last_dispatches");
+  std::vector<DispatchRecord> records;
+  base::MutexLock lock(mutex_);
+  for (const frame::Flight& flight : frame::read_flights(runs_->flights(rank), frame::kFlights)) {
+    records.push_back({flight.run, flight.tasks, flight.left, flight.left && flight.error_code == 0,
+                       flight.entry_ns, flight.left ? flight.exit_ns : 0});
+  }
+  return records;
+}
+
 void MeshCore::load_kernels(const std::string& path) {
   check_open();
   throw_if_failed(

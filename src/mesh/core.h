@@ -55,6 +55,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   int world_size() const noexcept { return world_size_; }
   std::vector<RankInfo> ranks() const;
   MeshStats stats() const;
+  std::vector<DispatchRecord> last_dispatches(int rank) const;
   void load_kernels(const std::string& path);
   void register_kernel(std::string_view name, KernelFunction function);
   std::vector<std::string> kernels() const;

@@ -47,6 +47,9 @@ int Mesh::world_size() const {
 }
 std::vector<RankInfo> Mesh::ranks() const { return core().ranks(); }
 MeshStats Mesh::stats() const { return core().stats(); }
+std::vector<DispatchRecord> Mesh::last_dispatches(int rank) const {
+  return core().last_dispatches(rank);
+}
 
 DeviceTensor Mesh::alloc(int rank, const Shape& shape, DType dtype) {
   return core().alloc(rank, shape, dtype);

@@ -4,6 +4,7 @@
 // the writer of its lines. Starting and killing processes happens outside of the mutex.
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "mesh/core.h"
 
@@ -13,6 +14,12 @@ using base::failure;
 using base::Status;
 using base::throw_error;
 
+namespace {
+
+constexpr std::size_t kToldFlights = 4;  // in an error; last_dispatches has more
+
+}  // namespace
+
 void MeshCore::take_lost_ranks() {
   for (link::LostRank& lost : link_->take_lost()) lose_rank(lost.rank, std::move(lost.end));
 }
@@ -21,6 +28,9 @@ void MeshCore::lose_rank(int rank, std::string end) {
   {
     base::MutexLock lock(mutex_);
     if (lost_.contains(rank)) return;
+    const std::string flights = frame::describe_flights(
+        frame::read_flights(runs_->flights(rank), kToldFlights), base::now_ns());
+    if (!flights.empty()) end += fmt::format("; its last dispatches: {}", flights);
     base::log_error("rank {} {}", rank, end);
     lost_.add(rank, std::move(end));
     bump_epoch_locked();

@@ -20,7 +20,7 @@ constexpr std::uint64_t kKeptSideBytes = std::uint64_t{64} << 10;
 }  // namespace
 
 std::uint64_t RunTable::shared_bytes(int world_size, int slots) noexcept {
-  return static_cast<std::uint64_t>(slots) * frame::run_record_bytes(world_size);
+  return frame::shared_area_bytes(world_size, static_cast<std::uint32_t>(slots));
 }
 
 RunTable::RunTable(link::Link& link, int slots) : link_(link) {
@@ -36,7 +36,16 @@ RunTable::RunTable(link::Link& link, int slots) : link_(link) {
     slots_[i].lanes.resize(static_cast<std::size_t>(world_size));
     free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1 - i));
   }
+  for (int rank = 0; rank < world_size; ++rank) {
+    for (std::size_t i = 0; i < frame::kFlights; ++i) new (flights(rank) + i) frame::FlightEntry();
+  }
   in_flight_.reserve(slots_.size());
+}
+
+frame::FlightEntry* RunTable::flights(int rank) const noexcept {
+  return reinterpret_cast<frame::FlightEntry*>(
+      link_.shared() +
+      frame::flights_offset(link_.world_size(), static_cast<std::uint32_t>(slots_.size()), rank));
 }
 
 RunState* RunTable::take_state() {

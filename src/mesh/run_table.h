@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "frame/encode.h"
+#include "frame/flight_recorder.h"
 #include "frame/records.h"
 #include "link/link.h"
 #include "mesh/link_heap.h"
@@ -24,7 +25,7 @@ using detail::RunState;
 
 class RunTable {
  public:
-  /// Bytes of the link's shared area that `slots` run records take.
+  /// Bytes of the link's shared area that `slots` run records and the flight recorders take.
   static std::uint64_t shared_bytes(int world_size, int slots) noexcept;
 
   /// `link` is borrowed: the mesh destroys this first.
@@ -64,6 +65,9 @@ class RunTable {
   bool drop(RunState* state) noexcept;
   /// Gives back a finished state that nobody holds.
   void recycle(RunState* state) noexcept;
+
+  /// The flight recorder of a rank: frame::kFlights entries. Any thread.
+  frame::FlightEntry* flights(int rank) const noexcept;
 
   std::vector<RunState*>& in_flight() noexcept { return in_flight_; }
   /// Slots taken by submits that have not published yet.

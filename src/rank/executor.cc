@@ -33,7 +33,10 @@ Executor::Executor(const ExecutorOptions& options, link::RankPort& port,
     : port_(port),
       kernels_(kernels),
       run_records_(options.run_records),
-      host_addresses_(options.host_addresses) {}
+      host_addresses_(options.host_addresses),
+      recorder_(reinterpret_cast<frame::FlightEntry*>(
+          port.shared() +
+          frame::flights_offset(port.world_size(), options.run_records, port.rank()))) {}
 
 void Executor::run() {
   for (;;) {
@@ -47,6 +50,7 @@ void Executor::run() {
 
 void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
   frame::RunRecord* run = run_record_at(record.run_record);
+  recorder_.enter(record.run, record.tasks, entry_ns);
   LaneError error;
   error.status = frame::check_record(record, port_.rank());
   if (error.status.ok()) error.status = take_side(record);
@@ -64,6 +68,7 @@ void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
     report.error_text[length] = '\0';
   }
   report.exit_ns = base::now_ns();
+  recorder_.leave(report.error_code, report.exit_ns);
   port_.finish(base::TimelineValue::make(record.run, record.tasks), run->lanes_left,
                (record.flags & frame::kNotifyKeeper) != 0);
 }

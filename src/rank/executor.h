@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "frame/decode.h"
+#include "frame/flight_recorder.h"
 #include "frame/records.h"
 #include "link/rank_port.h"
 #include "rank/buffers.h"
@@ -102,6 +103,7 @@ class Executor final : device::SignalSink {
   Buffers buffers_;
   PreparedKernels prepared_;
   frame::SideDecoder side_decoder_;
+  frame::FlightRecorder recorder_;
   device::Signal signal_;
   std::array<ResolvedFrame, kKeptFrames> kept_;
   ResolvedFrame* at_hand_ = kept_.data();  // the frame that is run

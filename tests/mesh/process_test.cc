@@ -199,7 +199,15 @@ TEST_F(MeshProcess, ARankThatDiesInARunFailsThatRun) {
     EXPECT_EQ(error->rank(), 1);
     EXPECT_EQ(error->dispatch_id(), one->dispatch_id());
     EXPECT_THAT(error->what(), HasSubstr("rank 1 was killed by signal 9"));
+    EXPECT_THAT(error->what(),
+                ::testing::ContainsRegex("its last dispatches: run 1 .1 task. "
+                                         "entered [0-9.]+ [um]?s before and not left"));
   }
+  const std::vector<DispatchRecord> flights = mesh.last_dispatches(1);
+  ASSERT_EQ(flights.size(), 1u) << "it never came to the second";
+  EXPECT_EQ(flights[0].dispatch_id, run.dispatch_id());
+  EXPECT_FALSE(flights[0].done);
+  EXPECT_TRUE(mesh.last_dispatches(0)[0].good);
   mesh.submit(launch_on({0, 2}), {tensor}).wait();
   mesh.restart_rank(1);
   const DeviceTensor fresh = mesh.alloc(1, {4}, DType::f32);

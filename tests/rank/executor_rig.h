@@ -14,6 +14,7 @@
 
 #include "base/stream_store.h"
 #include "frame/encode.h"
+#include "frame/flight_recorder.h"
 #include "frame/records.h"
 #include "link/link.h"
 #include "rank/ranks.h"
@@ -40,7 +41,7 @@ class ExecutorRig {
     world_size_ = static_cast<int>(environment_->plans.size());
     link::LinkOptions options;
     options.world_size = world_size_;
-    options.shared_bytes = kRunRecords * frame::run_record_bytes(world_size_);
+    options.shared_bytes = frame::shared_area_bytes(world_size_, kRunRecords);
     options.spin = link::default_spin(world_size_, 50'000);
     link_ = link::find_link("thread").value()->create(options).value();
     for (std::uint32_t i = 0; i < kRunRecords; ++i) {

@@ -1,0 +1,85 @@
+// The flight recorder: each rank's last dispatches, in memory that outlives the rank.
+//
+// One ring of entries a rank, in the area that host and ranks share, after the run records:
+//
+//   RunRecord x run records | FlightEntry x kFlights, rank 0 | rank 1 | ...
+//
+// The rank writes one cache line at the entry of a dispatch and the same line at its exit. The host
+// reads at any time, also when the rank is gone: an entry that is being written is left out.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/atomic.h"
+#include "frame/records.h"
+
+namespace rankcast::frame {
+
+inline constexpr std::size_t kFlights = 256;  // of each rank
+
+/// One dispatch of one rank. All zero bytes: none yet.
+///
+/// Every member: written by the rank, read by the host, ordered by `stamp` as a seqlock does it:
+/// odd while the others change. A release store of a later member carries the odd stamp along, so
+/// a reader that has seen any new value finds the stamp changed (pairs: flight-entry).
+struct alignas(base::kCacheLine) FlightEntry {
+  std::atomic<std::uint64_t> stamp{
+      0};  // 4 x number + 1 writing, + 2 entered, + 3 writing, + 4 left
+  std::atomic<std::uint64_t> run{0};
+  std::atomic<std::int64_t> entry_ns{0};
+  std::atomic<std::int64_t> exit_ns{0};
+  std::atomic<std::uint32_t> tasks{0};
+  std::atomic<std::uint32_t> error_code{0};
+};
+static_assert(sizeof(FlightEntry) == base::kCacheLine);
+
+/// Bytes of the shared area of a mesh, and where in it a rank's entries begin.
+constexpr std::uint64_t flights_offset(int world_size, std::uint32_t run_records,
+                                       int rank) noexcept {
+  return run_records * run_record_bytes(world_size) +
+         static_cast<std::uint64_t>(rank) * kFlights * sizeof(FlightEntry);
+}
+constexpr std::uint64_t shared_area_bytes(int world_size, std::uint32_t run_records) noexcept {
+  return flights_offset(world_size, run_records, world_size);
+}
+
+/// The rank's end. Used by its thread alone. A successor goes on where its predecessor ended.
+class FlightRecorder {
+ public:
+  /// `entries`: kFlights of them, borrowed from the shared area, which outlives the rank.
+  explicit FlightRecorder(FlightEntry* entries) noexcept;
+
+  /// The rank has taken the record of a run.
+  void enter(std::uint64_t run, std::uint32_t tasks, std::int64_t entry_ns) noexcept;
+  /// It is done with it. `error_code`: of the lane's report; 0: good.
+  void leave(std::uint32_t error_code, std::int64_t exit_ns) noexcept;
+
+ private:
+  FlightEntry* entries_;
+  std::uint64_t number_ = 0;  // of the dispatch at hand
+};
+
+/// One dispatch as it was read.
+struct Flight {
+  std::uint64_t run = 0;
+  std::uint32_t tasks = 0;
+  bool left = false;  // false: the rank had not come to its end
+  std::uint32_t error_code = 0;
+  std::int64_t entry_ns = 0;
+  std::int64_t exit_ns = 0;  // once left
+};
+
+/// The last dispatches of a rank, at most `most`, the newest first. Any thread. Values are checked
+/// for nothing: what a rank wrote may be nonsense.
+std::vector<Flight> read_flights(const FlightEntry* entries, std::size_t most);
+
+/// "run 812 (3 tasks) entered 1.2 ms before and not left; run 811 (3 tasks) good, 3.1 us"; empty
+/// for none. `now_ns`: what "before" counts from.
+std::string describe_flights(std::span<const Flight> flights, std::int64_t now_ns);
+
+}  // namespace rankcast::frame
