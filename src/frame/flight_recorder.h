@@ -24,17 +24,20 @@ inline constexpr std::size_t kFlights = 256;  // of each rank
 
 /// One dispatch of one rank. All zero bytes: none yet.
 ///
-/// Every member: written by the rank, read by the host, ordered by `stamp` as a seqlock does it:
-/// odd while the others change. A release store of a later member carries the odd stamp along, so
-/// a reader that has seen any new value finds the stamp changed (pairs: flight-entry).
+/// A seqlock: the stamp is odd while the other members change. The release store of each carries
+/// the odd stamp along, so a reader that has seen any new value finds the stamp changed.
 struct alignas(base::kCacheLine) FlightEntry {
-  std::atomic<std::uint64_t> stamp{
-      0};  // 4 x number + 1 writing, + 2 entered, + 3 writing, + 4 left
-  std::atomic<std::uint64_t> run{0};
-  std::atomic<std::int64_t> entry_ns{0};
-  std::atomic<std::int64_t> exit_ns{0};
-  std::atomic<std::uint32_t> tasks{0};
-  std::atomic<std::uint32_t> error_code{0};
+  template <class T>
+  using Word = std::atomic<T>;
+
+  // All. Written by: the rank. Read by: the host. Ordered by: release and acquire (pairs:
+  // flight-entry).
+  Word<std::uint64_t> stamp{0};  // 4 x number + 1 writing, + 2 entered, + 3 writing, + 4 left
+  Word<std::uint64_t> run{0};
+  Word<std::int64_t> entry_ns{0};
+  Word<std::int64_t> exit_ns{0};
+  Word<std::uint32_t> tasks{0};
+  Word<std::uint32_t> error_code{0};
 };
 static_assert(sizeof(FlightEntry) == base::kCacheLine);
 
