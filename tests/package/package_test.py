@@ -1,6 +1,7 @@
 """What an installation holds, and that users can build against it and move it."""
 
 import os
+import subprocess
 
 from installed import CONSUMER, ROOT, InstalledTest, run
 
@@ -47,6 +48,21 @@ class PackageTest(InstalledTest):
         strange = [name for name in names if "rankcast::" not in name]
         self.assertEqual(strange, [])
         self.assertTrue(any("rankcast::library_version" in name for name in names))
+
+    def test_example_with_a_kernel_of_its_own(self):
+        build = self.folder / "custom_kernel"
+        run("cmake", "-G", "Ninja", "-S", ROOT / "examples/custom_kernel", "-B", build,
+            f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", build)
+        self.assertIn("11 everywhere", run(build / "custom_kernel", build / "libaxpy.so", "thread"))
+        missing = subprocess.run([build / "custom_kernel", build / "missing.so"], capture_output=True, text=True)
+        self.assertEqual(missing.returncode, 3)
+        self.assertIn("missing.so", missing.stderr)
+
+    def test_program_of_process_ranks_is_found_from_the_library(self):
+        out = run(self.prefix / "bin/rankcast", "bench", "dispatch", "--devices", "0,1", "--rounds", "2",
+                  "--tensor-args", "3", "--link", "process")
+        self.assertIn("every result verified", out)
 
     def test_library_of_kernels_lies_beside(self):
         self.assertTrue((self.lib / "librankcast_kernels.so").is_file())
