@@ -1,18 +1,19 @@
-// The benchmark of one dispatch: a mesh against the bare loop, side by side.
+// The benchmark of one dispatch: a mesh against the bare loop, side by side, on one link or
+// several.
 //
-// Both sides take turns in blocks. Each round of either is prepared (every output overwritten, an
+// All sides take turns in blocks. Each round of each is prepared (every output overwritten, an
 // element of an input changed on each rank), idles if asked to, is timed from the call of submit to
 // the end of the wait, and has every output of every rank checked. Only the submit and the wait are
 // timed.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/lib/dispatch_options.h"
 #include "bench/lib/product.h"
 #include "bench/lib/reference_side.h"
 #include "bench/lib/statistics.h"
@@ -21,24 +22,6 @@ namespace rankcast::bench {
 
 /// Rounds that a side runs before it is the other's turn.
 inline constexpr int kBlockRounds = 20;
-
-struct DispatchOptions {
-  std::string devices = "cpu:0-7";
-  int rounds = 200;       ///< Timed rounds of each side.
-  int tensor_args = 142;  ///< Tensors a rank, the output among them. Not with `safetensors`.
-  std::string mode = "orchestrated";
-  std::string link = "thread";
-  /// Buffers alive on the mesh. Then a second mesh, with the job's own buffers alone, takes part.
-  std::optional<std::uint64_t> live_buffers;
-  std::int64_t gap_us = 0;          ///< Idle before each round.
-  std::string between = "nothing";  ///< Two rounds of the mesh: a `Between`, by name.
-  std::string safetensors;          ///< A file whose tensors are the arguments; empty: the sum job.
-  std::chrono::nanoseconds limit = std::chrono::minutes(1);  ///< Of one round.
-  std::optional<KernelOverride> kernel;                      ///< What the mesh runs instead.
-};
-
-/// Throws `Error(invalid_argument)` naming the option, its value and what is accepted.
-void check_options(const DispatchOptions& options);
 
 /// What one side's timed rounds took.
 struct SideResult {
@@ -51,28 +34,25 @@ struct SideResult {
 
 /// A side's first wrong round.
 struct WrongResult {
-  std::string side;  ///< "mesh", "reference, repacked", ...
+  std::string side;  ///< "mesh", "reference, repacked"; with several links "link process: mesh".
   std::uint64_t round = 0;
   Mismatch mismatch;
 };
 
+/// A mesh against the reference that the mode calls for.
 struct Ratios {
   double submit = 0;
   double total = 0;
   double entry_spread = 0;
 };
 
-struct DispatchResult {
-  DispatchOptions options;
-  std::string job;
-  int ranks = 0;
-  int tensor_args = 0;
+/// What took part on one link, and what came out.
+struct LinkResult {
+  std::string link;
   /// Whether every result of every round was right, warm-up included; nothing when no rank of the
   /// mesh runs kernels.
   std::optional<bool> verified;
-  std::optional<WrongResult> wrong;  ///< The first one.
-  std::uint64_t wrong_rounds = 0;
-  std::uint64_t dispatches = 0;  ///< Programs that the mesh ran, warm-up included.
+  std::uint64_t dispatches = 0;  ///< Programs that its meshes ran, warm-up included.
 
   SideResult product;
   SideResult repacked;
@@ -82,8 +62,6 @@ struct DispatchResult {
   bool reference_runs_kernel = true;
   std::vector<CalibrationResult> calibration;
   ReferenceChoice choice;
-
-  /// Against the reference that the mode calls for.
   Ratios ratio;
 
   /// The mesh with the job's own buffers alone, if there was one.
@@ -91,9 +69,29 @@ struct DispatchResult {
     SideResult product;
     SubmitCounters counters;
     std::uint64_t live_buffers = 0;
-    double submit_ratio = 0;  ///< `DispatchResult::product` against it.
+    double submit_ratio = 0;  ///< `LinkResult::product` against it.
   };
   std::optional<Minimum> minimum;
+};
+
+/// The mesh of link "process" against the one of link "thread".
+struct LinkRatios {
+  double submit = 0;
+  double total = 0;
+};
+
+struct DispatchResult {
+  DispatchOptions options;
+  std::string job;
+  int ranks = 0;
+  int tensor_args = 0;
+  std::optional<bool> verified;      ///< All links together.
+  std::optional<WrongResult> wrong;  ///< The first one.
+  std::uint64_t wrong_rounds = 0;
+  std::uint64_t dispatches = 0;  ///< The same.
+
+  std::vector<LinkResult> links;  ///< In the order of the option; one or more.
+  std::optional<LinkRatios> process_over_thread;
 };
 
 /// Called before every round, between 0 and 1. What it throws ends the run and passes through.

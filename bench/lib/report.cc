@@ -56,6 +56,15 @@ class Table {
   std::string text_;
 };
 
+// How many times the mesh on threads the one on processes may take.
+std::optional<double> process_budget(const DispatchResult& result) {
+  if (result.job != "sum" || result.ranks != kBudgetRanks ||
+      result.tensor_args != kBudgetTensorArgs || result.options.gap_us > 0) {
+    return std::nullopt;
+  }
+  return 1.5;
+}
+
 std::string ratio_text(double ratio, std::optional<double> budget) {
   if (ratio <= 0) return {};
   std::string text = fmt::format("{:>8.{}f}x", ratio, ratio < 0.1 ? 4 : 2);
@@ -63,43 +72,40 @@ std::string ratio_text(double ratio, std::optional<double> budget) {
   return fmt::format("{}  <= {:.1f} {}", text, *budget, ratio <= *budget ? "met" : "OVER");
 }
 
-void add_figures(Table& table, const DispatchResult& result) {
+void add_figures(Table& table, const LinkResult& link, const Budgets& budget) {
   struct Row {
     const char* what;
     BlockSeries SideResult::* series;
     double ratio;
     std::optional<double> budget;
   };
-  const Budgets budget = budgets(result);
   const Row rows[] = {
-      {"submit", &SideResult::submit_us, result.ratio.submit, budget.submit},
+      {"submit", &SideResult::submit_us, link.ratio.submit, budget.submit},
       {"wait", &SideResult::wait_us, 0, std::nullopt},
-      {"total", &SideResult::total_us, result.ratio.total, budget.total},
-      {"entry spread", &SideResult::entry_spread_us, result.ratio.entry_spread,
-       budget.entry_spread},
+      {"total", &SideResult::total_us, link.ratio.total, budget.total},
+      {"entry spread", &SideResult::entry_spread_us, link.ratio.entry_spread, budget.entry_spread},
   };
-  table.header();
   for (const Row& row : rows) {
-    table.figures(row.what, "mesh", result.product.*row.series, ratio_text(row.ratio, row.budget));
-    if (result.minimum) {
+    table.figures(row.what, "mesh", link.product.*row.series, ratio_text(row.ratio, row.budget));
+    if (link.minimum) {
       const bool submit = row.series == &SideResult::submit_us;
-      table.figures("", "mesh, no spares", result.minimum->product.*row.series,
-                    submit ? ratio_text(result.minimum->submit_ratio, 1.2) : std::string());
+      table.figures("", "mesh, no spares", link.minimum->product.*row.series,
+                    submit ? ratio_text(link.minimum->submit_ratio, 1.2) : std::string());
     }
-    table.figures("", "reference", result.repacked.*row.series);
-    table.figures("", "reference, reused", result.reused.*row.series);
+    table.figures("", "reference", link.repacked.*row.series);
+    table.figures("", "reference, reused", link.reused.*row.series);
   }
 }
 
-void add_entries(Table& table, const DispatchResult& result) {
+void add_entries(Table& table, const LinkResult& link) {
   constexpr std::size_t kAtMost = 16;
   std::string entries;
-  for (std::size_t rank = 0; rank < result.product.entry_us.size(); ++rank) {
+  for (std::size_t rank = 0; rank < link.product.entry_us.size(); ++rank) {
     if (rank == kAtMost) {
       entries += " ...";
       break;
     }
-    entries += fmt::format(" {:.1f}", quantile(result.product.entry_us[rank], 0.5));
+    entries += fmt::format(" {:.1f}", quantile(link.product.entry_us[rank], 0.5));
   }
   table.line("entry of each rank, median since submit:{}", entries);
 }
@@ -116,6 +122,40 @@ void add_counters(Table& table, const char* side, const SubmitCounters& counters
       "written, {:.3g} wakes",
       side, each(counters.descriptors_built), each(counters.allocations),
       each(counters.table_visits), each(counters.bytes_written), each(counters.wakes));
+}
+
+void add_reference(Table& table, const LinkResult& link) {
+  std::string calibration;
+  for (const CalibrationResult& tried : link.calibration) {
+    calibration += fmt::format("{}{}, {} {:.1f} us", calibration.empty() ? "" : "; ",
+                               bell_name(tried.choice.bell),
+                               base::store_kind_name(tried.choice.stores), tried.total_us);
+  }
+  table.line("reference: {}, {} stores{} (totals tried: {})", bell_name(link.choice.bell),
+             base::store_kind_name(link.choice.stores),
+             link.reference_runs_kernel ? "" : ", no kernel", calibration);
+}
+
+// What stands below the figures.
+void add_details(Table& table, const LinkResult& link) {
+  add_reference(table, link);
+  add_entries(table, link);
+  add_counters(table, "mesh", link.counters);
+  if (link.minimum) {
+    add_counters(table, "mesh, no spares", link.minimum->counters);
+    table.line("live buffers: {}, and {} without spares", link.live_buffers,
+               link.minimum->live_buffers);
+  }
+  table.line("{} dispatches of the mesh, warm-up included", link.dispatches);
+}
+
+void add_process_over_thread(Table& table, const DispatchResult& result) {
+  if (!result.process_over_thread) return;
+  const std::optional<double> budget = process_budget(result);
+  table.line("");
+  table.line("mesh of link process / mesh of link thread, microseconds");
+  table.line("{:<74}{}", "submit", ratio_text(result.process_over_thread->submit, budget));
+  table.line("{:<74}{}", "total", ratio_text(result.process_over_thread->total, budget));
 }
 
 const char* verdict(const DispatchResult& result) {
@@ -138,29 +178,23 @@ std::string dispatch_table(const DispatchResult& result, const Machine& machine,
   table.line("{}", describe(build));
   table.line("{}", command);
   table.line("");
-  add_figures(table, result);
+  const Budgets budget = budgets(result);
+  const bool several = result.links.size() > 1;
+  table.header();
+  for (const LinkResult& link : result.links) {
+    if (several) table.line("link {}", link.link);
+    add_figures(table, link, budget);
+  }
+  add_process_over_thread(table, result);
   table.line("");
   table.line(
       "ratio: median over blocks of {} rounds of mesh / reference{}, taken side by side in this "
       "run",
-      kBlockRounds, result.minimum ? " (or mesh without spares)" : "");
-  std::string calibration;
-  for (const CalibrationResult& tried : result.calibration) {
-    calibration += fmt::format("{}{}, {} {:.1f} us", calibration.empty() ? "" : "; ",
-                               bell_name(tried.choice.bell),
-                               base::store_kind_name(tried.choice.stores), tried.total_us);
+      kBlockRounds, result.links.front().minimum ? " (or mesh without spares)" : "");
+  for (const LinkResult& link : result.links) {
+    if (several) table.line("link {}", link.link);
+    add_details(table, link);
   }
-  table.line("reference: {}, {} stores{} (totals tried: {})", bell_name(result.choice.bell),
-             base::store_kind_name(result.choice.stores),
-             result.reference_runs_kernel ? "" : ", no kernel", calibration);
-  add_entries(table, result);
-  add_counters(table, "mesh", result.counters);
-  if (result.minimum) {
-    add_counters(table, "mesh, no spares", result.minimum->counters);
-    table.line("live buffers: {}, and {} without spares", result.live_buffers,
-               result.minimum->live_buffers);
-  }
-  table.line("{} dispatches of the mesh, warm-up included", result.dispatches);
   if (result.wrong) table.line("wrong result: {}", wrong_result_text(result));
   return table.take();
 }

@@ -60,6 +60,38 @@ Json machine_json(const Machine& machine, const Build& build) {
           {"sanitizer", build.sanitizer}};
 }
 
+Json reference_json(const LinkResult& link) {
+  return {{"ranks", "thread"},
+          {"repacked", side_json(link.repacked)},
+          {"reused", side_json(link.reused)}};
+}
+
+// The keys of a mesh, without those that count for all links together.
+void add_link(Json& json, const LinkResult& link) {
+  add_side(json, link.product);
+  json["per_rank_entry_us"] = Json::array();
+  for (const std::vector<double>& entries : link.product.entry_us) {
+    json["per_rank_entry_us"].push_back(rounded(quantile(entries, 0.5)));
+  }
+  json["reference"] = reference_json(link);
+  json["ratio"] = {{"submit", rounded(link.ratio.submit)},
+                   {"total", rounded(link.ratio.total)},
+                   {"entry_spread", rounded(link.ratio.entry_spread)}};
+  json["counters"] = counters_json(link.counters);
+  if (link.minimum) {
+    json["ratio"]["live_buffers_submit"] = rounded(link.minimum->submit_ratio);
+    Json minimum = side_json(link.minimum->product);
+    minimum["count"] = link.minimum->live_buffers;
+    minimum["counters"] = counters_json(link.minimum->counters);
+    json["live_buffers"] = {{"count", link.live_buffers}, {"minimum", std::move(minimum)}};
+  }
+}
+
+void add_verdict(Json& json, const std::optional<bool>& verified, std::uint64_t dispatches) {
+  json["verified"] = verified ? Json(*verified) : Json(nullptr);
+  json["dispatches"] = dispatches;
+}
+
 }  // namespace
 
 std::string dispatch_json(const DispatchResult& result, const Machine& machine,
@@ -73,25 +105,18 @@ std::string dispatch_json(const DispatchResult& result, const Machine& machine,
   json["link"] = result.options.link;
   json["mode"] = result.options.mode;
   json["between"] = result.options.between;
-  json["verified"] = result.verified ? Json(*result.verified) : Json(nullptr);
-  json["dispatches"] = result.dispatches;
-  add_side(json, result.product);
-  json["per_rank_entry_us"] = Json::array();
-  for (const std::vector<double>& entries : result.product.entry_us) {
-    json["per_rank_entry_us"].push_back(rounded(quantile(entries, 0.5)));
+  add_verdict(json, result.verified, result.dispatches);
+  add_link(json, result.links.front());
+  if (result.links.size() > 1) {
+    for (const LinkResult& link : result.links) {
+      Json& one = json["links"][link.link];
+      add_verdict(one, link.verified, link.dispatches);
+      add_link(one, link);
+    }
   }
-  json["reference"] = {{"repacked", side_json(result.repacked)},
-                       {"reused", side_json(result.reused)}};
-  json["ratio"] = {{"submit", rounded(result.ratio.submit)},
-                   {"total", rounded(result.ratio.total)},
-                   {"entry_spread", rounded(result.ratio.entry_spread)}};
-  json["counters"] = counters_json(result.counters);
-  if (result.minimum) {
-    json["ratio"]["live_buffers_submit"] = rounded(result.minimum->submit_ratio);
-    Json minimum = side_json(result.minimum->product);
-    minimum["count"] = result.minimum->live_buffers;
-    minimum["counters"] = counters_json(result.minimum->counters);
-    json["live_buffers"] = {{"count", result.live_buffers}, {"minimum", std::move(minimum)}};
+  if (result.process_over_thread) {
+    json["ratio"]["process_over_thread"] = {{"submit", rounded(result.process_over_thread->submit)},
+                                            {"total", rounded(result.process_over_thread->total)}};
   }
   return json.dump(2) + "\n";
 }

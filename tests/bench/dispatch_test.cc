@@ -36,22 +36,23 @@ TEST(Dispatch, RunsAndVerifiesEveryRoundOfAllSides) {
   EXPECT_EQ(result.verified, true) << wrong_result_text(result);
   EXPECT_EQ(result.ranks, 3);
   EXPECT_EQ(result.tensor_args, 5);
-  EXPECT_EQ(result.live_buffers, 15U);
+  EXPECT_EQ(result.links[0].live_buffers, 15U);
   EXPECT_GT(result.dispatches, 25U);
-  expect_rounds(result.product, 25, 2, 3);
-  expect_rounds(result.repacked, 25, 2, 3);
-  expect_rounds(result.reused, 25, 2, 3);
-  EXPECT_GT(result.ratio.submit, 0);
-  EXPECT_GT(result.ratio.total, 0);
-  EXPECT_FALSE(result.minimum);
+  expect_rounds(result.links[0].product, 25, 2, 3);
+  expect_rounds(result.links[0].repacked, 25, 2, 3);
+  expect_rounds(result.links[0].reused, 25, 2, 3);
+  EXPECT_GT(result.links[0].ratio.submit, 0);
+  EXPECT_GT(result.links[0].ratio.total, 0);
+  EXPECT_FALSE(result.links[0].minimum);
 }
 
 TEST(Dispatch, CountsTheTimedSubmitsAlone) {
   const DispatchResult result = run_dispatch(small_options());
-  EXPECT_EQ(result.counters.submits, 25U);
-  EXPECT_EQ(result.counters.descriptors_built, 0U) << "nothing was freed since the warm-up";
-  EXPECT_EQ(result.counters.allocations, 0U) << "a submit allocates once it is warm";
-  EXPECT_GT(result.counters.bytes_written, 0U);
+  EXPECT_EQ(result.links[0].counters.submits, 25U);
+  EXPECT_EQ(result.links[0].counters.descriptors_built, 0U)
+      << "nothing was freed since the warm-up";
+  EXPECT_EQ(result.links[0].counters.allocations, 0U) << "a submit allocates once it is warm";
+  EXPECT_GT(result.links[0].counters.bytes_written, 0U);
 }
 
 TEST(Dispatch, LiveBuffersDoNotChangeWhatASubmitLooksAt) {
@@ -59,12 +60,65 @@ TEST(Dispatch, LiveBuffersDoNotChangeWhatASubmitLooksAt) {
   options.live_buffers = 5001;
   const DispatchResult result = run_dispatch(options);
   EXPECT_EQ(result.verified, true) << wrong_result_text(result);
-  EXPECT_EQ(result.live_buffers, 5001U);
-  ASSERT_TRUE(result.minimum);
-  EXPECT_EQ(result.minimum->live_buffers, 15U);
-  EXPECT_EQ(result.minimum->counters.table_visits, result.counters.table_visits);
-  EXPECT_GT(result.minimum->submit_ratio, 0);
-  expect_rounds(result.minimum->product, 25, 2, 3);
+  EXPECT_EQ(result.links[0].live_buffers, 5001U);
+  ASSERT_TRUE(result.links[0].minimum);
+  EXPECT_EQ(result.links[0].minimum->live_buffers, 15U);
+  EXPECT_EQ(result.links[0].minimum->counters.table_visits, result.links[0].counters.table_visits);
+  EXPECT_GT(result.links[0].minimum->submit_ratio, 0);
+  expect_rounds(result.links[0].minimum->product, 25, 2, 3);
+}
+
+TEST(Dispatch, BothLinksTakeTurnsInOneRun) {
+  DispatchOptions options = small_options();
+  options.link = "process,thread";
+  const DispatchResult result = run_dispatch(options);
+  EXPECT_EQ(result.verified, true) << wrong_result_text(result);
+  ASSERT_EQ(result.links.size(), 2U);
+  EXPECT_EQ(result.links[0].link, "process");
+  EXPECT_EQ(result.links[1].link, "thread");
+  EXPECT_EQ(result.dispatches, result.links[0].dispatches + result.links[1].dispatches);
+  for (const LinkResult& link : result.links) {
+    EXPECT_EQ(link.verified, true);
+    EXPECT_GT(link.dispatches, 25U);
+    EXPECT_EQ(link.counters.submits, 25U);
+    EXPECT_EQ(link.counters.allocations, 0U);
+    EXPECT_EQ(link.counters.table_visits, result.links[0].counters.table_visits);
+    EXPECT_EQ(link.counters.bytes_written, result.links[0].counters.bytes_written);
+    EXPECT_FALSE(link.calibration.empty());
+    EXPECT_GT(link.ratio.submit, 0);
+    expect_rounds(link.product, 25, 2, 3);
+    expect_rounds(link.repacked, 25, 2, 3);
+    expect_rounds(link.reused, 25, 2, 3);
+  }
+  ASSERT_TRUE(result.process_over_thread);
+  EXPECT_DOUBLE_EQ(
+      result.process_over_thread->submit,
+      block_ratio(result.links[0].product.submit_us, result.links[1].product.submit_us));
+  EXPECT_DOUBLE_EQ(result.process_over_thread->total,
+                   block_ratio(result.links[0].product.total_us, result.links[1].product.total_us));
+}
+
+TEST(Dispatch, LiveBuffersAreOnTheMeshOfEachLink) {
+  DispatchOptions options = small_options();
+  options.link = "thread,process";
+  options.live_buffers = 200;
+  const DispatchResult result = run_dispatch(options);
+  EXPECT_EQ(result.verified, true) << wrong_result_text(result);
+  for (const LinkResult& link : result.links) {
+    EXPECT_EQ(link.live_buffers, 200U);
+    ASSERT_TRUE(link.minimum);
+    EXPECT_EQ(link.minimum->live_buffers, 15U);
+    EXPECT_GT(link.minimum->submit_ratio, 0);
+  }
+}
+
+TEST(Dispatch, OneLinkIsComparedWithNoOther) {
+  DispatchOptions options = small_options();
+  options.link = "process";
+  const DispatchResult result = run_dispatch(options);
+  EXPECT_EQ(result.verified, true) << wrong_result_text(result);
+  EXPECT_EQ(result.links.size(), 1U);
+  EXPECT_FALSE(result.process_over_thread);
 }
 
 TEST(Dispatch, AFreeBetweenRoundsHasEveryHandleChecked) {
@@ -72,9 +126,9 @@ TEST(Dispatch, AFreeBetweenRoundsHasEveryHandleChecked) {
   options.between = "free";
   const DispatchResult result = run_dispatch(options);
   EXPECT_EQ(result.verified, true) << wrong_result_text(result);
-  EXPECT_EQ(result.counters.table_visits, 25U * 3 * 5);
-  EXPECT_EQ(result.counters.descriptors_built, 0U);
-  EXPECT_EQ(result.counters.allocations, 0U);
+  EXPECT_EQ(result.links[0].counters.table_visits, 25U * 3 * 5);
+  EXPECT_EQ(result.links[0].counters.descriptors_built, 0U);
+  EXPECT_EQ(result.links[0].counters.allocations, 0U);
 }
 
 TEST(Dispatch, RotatedInputsAreAllReplaced) {
@@ -82,9 +136,9 @@ TEST(Dispatch, RotatedInputsAreAllReplaced) {
   options.between = "rotate";
   const DispatchResult result = run_dispatch(options);
   EXPECT_EQ(result.verified, true) << wrong_result_text(result);
-  EXPECT_EQ(result.counters.table_visits, 25U * 3 * 4) << "all but the output";
-  EXPECT_EQ(result.counters.descriptors_built, 25U * 3 * 4);
-  EXPECT_EQ(result.counters.allocations, 0U);
+  EXPECT_EQ(result.links[0].counters.table_visits, 25U * 3 * 4) << "all but the output";
+  EXPECT_EQ(result.links[0].counters.descriptors_built, 25U * 3 * 4);
+  EXPECT_EQ(result.links[0].counters.allocations, 0U);
 }
 
 TEST(Dispatch, NullDevicesLeaveNothingToVerify) {
@@ -92,8 +146,8 @@ TEST(Dispatch, NullDevicesLeaveNothingToVerify) {
   options.devices = "null:0-2";
   const DispatchResult result = run_dispatch(options);
   EXPECT_FALSE(result.verified.has_value());
-  EXPECT_FALSE(result.reference_runs_kernel);
-  expect_rounds(result.product, 25, 2, 3);
+  EXPECT_FALSE(result.links[0].reference_runs_kernel);
+  expect_rounds(result.links[0].product, 25, 2, 3);
 }
 
 // Sums as rankcast.sum does, but adds one to element 3 on rank 1 in every tenth call.
@@ -168,7 +222,12 @@ TEST(Dispatch, BadOptionsAreNamedWithWhatIsAccepted) {
     o.live_buffers = 100;
   });
   refused({"tpu"}, [](DispatchOptions& o) { o.devices = "tpu:0"; });
-  refused({"pigeon", "thread"}, [](DispatchOptions& o) { o.link = "pigeon"; });
+  for (const char* link :
+       {"pigeon", "thread,pigeon", "", "thread,", ",process", "thread process"}) {
+    refused({"--link", link, "thread, process"}, [&](DispatchOptions& o) { o.link = link; });
+  }
+  refused({"--link", "process twice", "thread, process"},
+          [](DispatchOptions& o) { o.link = "process,thread,process"; });
   refused({"missing.safetensors"},
           [](DispatchOptions& o) { o.safetensors = "missing.safetensors"; });
 }

@@ -29,6 +29,19 @@ SideResult side(double scale) {
           {{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}};
 }
 
+LinkResult link(const char* name) {
+  LinkResult link;
+  link.link = name;
+  link.verified = true;
+  link.dispatches = 84;
+  link.product = side(100);
+  link.repacked = side(50);
+  link.reused = side(25);
+  link.counters = {40, 11'360, 0, 11'360, 800'000, 10};
+  link.ratio = {2.125, 1.5, 1.25};
+  return link;
+}
+
 DispatchResult result() {
   DispatchResult result;
   result.options.rounds = 40;
@@ -37,11 +50,7 @@ DispatchResult result() {
   result.tensor_args = 142;
   result.verified = true;
   result.dispatches = 84;
-  result.product = side(100);
-  result.repacked = side(50);
-  result.reused = side(25);
-  result.counters = {40, 11'360, 0, 11'360, 800'000, 10};
-  result.ratio = {2.125, 1.5, 1.25};
+  result.links.push_back(link("thread"));
   return result;
 }
 
@@ -70,7 +79,7 @@ TEST(DispatchJson, HasExactlyTheKeysOfItsSchema) {
                                    "wait_us", "total_us", "entry_spread_us", "per_rank_entry_us",
                                    "reference", "ratio", "counters"}));
   EXPECT_EQ(report["schema"], "rankcast.bench.dispatch/1");
-  EXPECT_EQ(keys(report["reference"]), (std::set<std::string>{"repacked", "reused"}));
+  EXPECT_EQ(keys(report["reference"]), (std::set<std::string>{"ranks", "repacked", "reused"}));
   EXPECT_EQ(keys(report["ratio"]), (std::set<std::string>{"submit", "total", "entry_spread"}));
   EXPECT_EQ(keys(report["counters"]),
             (std::set<std::string>{"descriptors_built", "allocations", "table_visits",
@@ -112,14 +121,58 @@ TEST(DispatchJson, VerifiedIsNullWhereNothingCouldBeChecked) {
 
 TEST(DispatchJson, LiveBuffersComeWithTheMeshTheyAreComparedWith) {
   DispatchResult with = result();
-  with.live_buffers = 1'000'000;
-  with.minimum = DispatchResult::Minimum{side(90), with.counters, 284, 1.125};
+  LinkResult& one = with.links[0];
+  one.live_buffers = 1'000'000;
+  one.minimum = LinkResult::Minimum{side(90), one.counters, 284, 1.125};
   const json report = json_of(with);
   EXPECT_EQ(report["ratio"]["live_buffers_submit"], 1.125);
   EXPECT_EQ(report["live_buffers"]["count"], 1'000'000);
   EXPECT_EQ(report["live_buffers"]["minimum"]["count"], 284);
   EXPECT_EQ(report["live_buffers"]["minimum"]["counters"]["table_visits"], 284);
   expect_summary(report["live_buffers"]["minimum"]["submit_us"]);
+}
+
+DispatchResult both_links() {
+  DispatchResult both = result();
+  both.options.link = "process,thread";
+  both.dispatches = 168;
+  LinkResult process = link("process");
+  process.product = side(150);
+  process.counters.wakes = 80;
+  both.links.insert(both.links.begin(), std::move(process));
+  both.process_over_thread = LinkRatios{1.25, 1.125};
+  return both;
+}
+
+TEST(DispatchJson, SeveralLinksHaveTheKeysOfAMeshEach) {
+  const json report = json_of(both_links());
+  EXPECT_EQ(report["link"], "process,thread");
+  EXPECT_EQ(report["dispatches"], 168);
+  EXPECT_EQ(report["ratio"]["process_over_thread"],
+            json::parse(R"({"submit":1.25,"total":1.125})"));
+  EXPECT_EQ(report["submit_us"], report["links"]["process"]["submit_us"]) << "the first link's";
+  EXPECT_EQ(keys(report["links"]), (std::set<std::string>{"process", "thread"}));
+  for (const json& one : report["links"]) {
+    EXPECT_EQ(keys(one), (std::set<std::string>{"verified", "dispatches", "submit_us", "wait_us",
+                                                "total_us", "entry_spread_us", "per_rank_entry_us",
+                                                "reference", "ratio", "counters"}));
+    for (const char* series : kSeries) expect_summary(one[series]);
+    EXPECT_EQ(keys(one["ratio"]), (std::set<std::string>{"submit", "total", "entry_spread"}));
+    EXPECT_EQ(one["dispatches"], 84);
+  }
+  EXPECT_EQ(report["links"]["thread"]["submit_us"]["min"], 100);
+  EXPECT_EQ(report["links"]["process"]["submit_us"]["min"], 150);
+  EXPECT_EQ(report["links"]["process"]["counters"]["wakes"], 2);
+}
+
+TEST(DispatchJson, AWrongLinkIsTold) {
+  DispatchResult wrong = both_links();
+  wrong.verified = false;
+  wrong.links[0].verified = false;
+  const json report = json_of(wrong);
+  EXPECT_EQ(report["verified"], false);
+  EXPECT_EQ(report["links"]["process"]["verified"], false);
+  EXPECT_EQ(report["links"]["thread"]["verified"], true);
 }
 
 std::string table_of(const DispatchResult& result) {
@@ -139,10 +192,26 @@ TEST(DispatchTable, BudgetsAreThoseOfEightRanks) {
   EXPECT_THAT(table_of(eight), testing::Not(testing::HasSubstr("<=")));
   eight.ranks = 8;
   EXPECT_THAT(table_of(eight), testing::HasSubstr("<= 4.0 met"));
-  eight.ratio.total = 1.61;
+  eight.links[0].ratio.total = 1.61;
   EXPECT_THAT(table_of(eight), testing::HasSubstr("<= 1.6 OVER"));
   eight.options.gap_us = 5000;
   EXPECT_THAT(table_of(eight), testing::HasSubstr("<= 1.3 OVER"));
+}
+
+TEST(DispatchTable, SeveralLinksStandBelowEachOtherWithTheirRatio) {
+  DispatchResult both = both_links();
+  const std::string table = table_of(both);
+  const std::size_t process = table.find("\nlink process\nsubmit");
+  const std::size_t thread = table.find("\nlink thread\nsubmit");
+  EXPECT_LT(process, thread);
+  EXPECT_NE(thread, std::string::npos);
+  EXPECT_THAT(table, testing::HasSubstr("mesh of link process / mesh of link thread"));
+  EXPECT_THAT(table, testing::HasSubstr("1.25x\n"));
+  both.ranks = 8;
+  both.process_over_thread->total = 1.75;
+  EXPECT_THAT(table_of(both), testing::HasSubstr("1.25x  <= 1.5 met\n"));
+  EXPECT_THAT(table_of(both), testing::HasSubstr("1.75x  <= 1.5 OVER\n"));
+  EXPECT_THAT(table_of(result()), testing::Not(testing::HasSubstr("link process /")));
 }
 
 TEST(WrongResult, NamesSideRoundRankElementFoundAndExpected) {

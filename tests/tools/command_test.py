@@ -74,7 +74,10 @@ class TestUsage(CommandCase):
             (["--gap-us", "-1"], ("--gap-us", "-1")),
             (["--mode", "bound"], ("bound", "orchestrated")),
             (["--between", "lunch"], ("lunch", "rotate")),
-            (["--link", "pigeon"], ("pigeon", "thread")),
+            (["--link", "pigeon"], ("--link", "pigeon", "thread, process")),
+            (["--link", "thread,pigeon"], ("--link", "pigeon", "thread, process")),
+            (["--link", "process,process"], ("--link", "process twice", "thread, process")),
+            (["--link", ""], ("--link", "thread, process")),
             (["--devices", "tpu:0"], ("tpu", "cpu", "null")),
             (["--devices", "cpu:0,cpu:0"], ("cpu:0",)),
             (["--devices", ""], ("device",)),
@@ -142,6 +145,28 @@ class TestDispatch(CommandCase):
         self.assertEqual(report["counters"]["table_visits"],
                          report["live_buffers"]["minimum"]["counters"]["table_visits"])
         self.assertGreater(report["ratio"]["live_buffers_submit"], 0)
+
+    def test_both_links_in_one_command(self) -> None:
+        ended = dispatch(*SMALL, "--link", "thread,process", "--json", "-")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        report = json.loads(ended.stdout)
+        self.assertEqual((report["link"], list(report["links"])), ("thread,process", ["thread", "process"]))
+        for link in report["links"].values():
+            self.assertIs(link["verified"], True)
+            self.assertEqual(link["counters"]["allocations"], 0)
+            self.assertGreater(link["ratio"]["submit"], 0)
+        self.assertEqual(list(report["ratio"]["process_over_thread"]), ["submit", "total"])
+        self.assertGreater(report["ratio"]["process_over_thread"]["total"], 0)
+        self.assertIn("mesh of link process / mesh of link thread", ended.stderr)
+
+    def test_process_ranks_alone_have_the_form_of_any_link(self) -> None:
+        ended = dispatch(*SMALL, "--link", "process", "--json", "-")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        report = json.loads(ended.stdout)
+        self.assertIs(report["verified"], True)
+        self.assertEqual(report["link"], "process")
+        self.assertNotIn("links", report)
+        self.assertNotIn("process_over_thread", report["ratio"])
 
     def test_null_devices_are_not_verified(self) -> None:
         ended = dispatch("--devices", "null:0-1", "--rounds", "5", "--tensor-args", "4", "--json", "-")

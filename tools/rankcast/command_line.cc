@@ -96,7 +96,10 @@ class CommandLine {
                                    ->capture_default_str();
     dispatch_->add_option("--mode", options.mode, "How a round is submitted: orchestrated")
         ->capture_default_str();
-    dispatch_->add_option("--link", options.link, "How the host reaches the ranks")
+    dispatch_
+        ->add_option(
+            "--link", options.link,
+            "How the host reaches the ranks: thread, process, or both with a comma between")
         ->capture_default_str();
     dispatch_->add_option("--live-buffers", live_buffers_,
                           "Buffers alive on the mesh; compared with the job's own alone");
