@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -64,22 +65,24 @@ Fd moved_up(int fd) { return Fd(fcntl(fd, F_DUPFD_CLOEXEC, kAboveAll)); }
 Result<ChildProcess> ChildProcess::spawn(const std::string& program,
                                          std::span<const std::string> arguments,
                                          const Files& files) {
-  const auto cannot = [&program](const char* why) {
-    return unexpected_failure(ErrorCode::internal, "cannot start \"{}\": {}", program, why);
+  const auto cannot = [&program](int error) {
+    const bool exhausted =
+        error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+    return unexpected_failure(exhausted ? ErrorCode::out_of_memory : ErrorCode::unsupported,
+                              "cannot start \"{}\": {}", program, std::strerror(error));
   };
   Actions actions;
   posix_spawn_file_actions_addopen(actions.get(), STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  Fd standard_error;
-  Fd third;
-  if (files.standard_error >= 0) {
-    standard_error = moved_up(files.standard_error);
-    if (standard_error.empty()) return cannot(std::strerror(errno));
-    posix_spawn_file_actions_adddup2(actions.get(), standard_error.get(), STDERR_FILENO);
-  }
-  if (files.third >= 0) {
-    third = moved_up(files.third);
-    if (third.empty()) return cannot(std::strerror(errno));
-    posix_spawn_file_actions_adddup2(actions.get(), third.get(), kThird);
+  const std::array wanted{std::pair{files.standard_output, STDOUT_FILENO},
+                          std::pair{files.standard_error, STDERR_FILENO},
+                          std::pair{files.third, kThird}};
+  std::array<Fd, wanted.size()> copies;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto [fd, number] = wanted[i];
+    if (fd < 0) continue;
+    copies[i] = moved_up(fd);
+    if (copies[i].empty()) return cannot(errno);
+    posix_spawn_file_actions_adddup2(actions.get(), copies[i].get(), number);
   }
   posix_spawn_file_actions_addclosefrom_np(actions.get(), files.third >= 0 ? kThird + 1 : kThird);
 
@@ -95,7 +98,7 @@ Result<ChildProcess> ChildProcess::spawn(const std::string& program,
                                       words.data(), environ);
   if (error != 0) {
     child.pid_ = -1;
-    return cannot(std::strerror(error));
+    return cannot(error);
   }
   auto pidfd = open_pidfd(child.pid_);
   if (!pidfd) {

@@ -16,13 +16,15 @@ class ChildProcess {
  public:
   /// The descriptors that the child has, beside its standard ones. All others are closed in it.
   struct Files {
-    int standard_error = -1;  // -1: this process's
-    int third = -1;           // becomes descriptor 3
+    int standard_output = -1;  // -1: this process's
+    int standard_error = -1;   // the same
+    int third = -1;            // becomes descriptor 3
   };
 
   /// Starts a program by posix_spawn: in a process group of its own, so that a key at the terminal
-  /// does not reach it, with no signal blocked or ignored and an empty standard input. Fails with
-  /// `internal`, naming the program and the reason.
+  /// does not reach it, with no signal blocked or ignored and an empty standard input. Fails naming
+  /// the program and the reason: `out_of_memory` when the system has no process or descriptor left,
+  /// `unsupported` when the file cannot be run.
   static Result<ChildProcess> spawn(const std::string& program,
                                     std::span<const std::string> arguments, const Files& files);
 

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/fault_point.h"
 
 namespace rankcast::base {
 
@@ -20,6 +21,12 @@ namespace {
 
 Status system_failure(const char* what) {
   return failure(ErrorCode::internal, "{}: {}", what, std::strerror(errno));
+}
+
+// Both ends, or the failure of a call of that name.
+Result<std::pair<Fd, Fd>> both_ends(const char* call, int result, const std::array<int, 2>& fds) {
+  if (result != 0) return tl::unexpected(no_descriptor(call));
+  return std::pair(Fd(fds[0]), Fd(fds[1]));
 }
 
 // A message's descriptors travel beside its bytes.
@@ -34,24 +41,38 @@ void Fd::reset() noexcept {
   fd_ = -1;
 }
 
+Status no_descriptor(const char* call) {
+  const bool none_left = errno == EMFILE || errno == ENFILE;
+  return failure(ErrorCode::internal, "{}: {}{}", call, std::strerror(errno),
+                 none_left ? "; raise the limit of open files (ulimit -n)" : "");
+}
+
 Result<Fd> open_pidfd(int pid) {
-  Fd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (fd.empty()) return tl::unexpected(system_failure("pidfd_open"));
+  Fd fd;
+  if (RANKCAST_FAULT_POINT("base.pidfd")) {
+    errno = EMFILE;
+  } else {
+    fd = Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  }
+  if (fd.empty()) return tl::unexpected(no_descriptor("pidfd_open"));
   return fd;
 }
 
 Result<std::pair<Fd, Fd>> socket_pair() {
   std::array<int, 2> fds{};
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds.data()) != 0)
-    return tl::unexpected(system_failure("socketpair"));
-  return std::pair(Fd(fds[0]), Fd(fds[1]));
+  const int result = RANKCAST_FAULT_POINT("base.socket_pair")
+                         ? (errno = EMFILE, -1)
+                         : socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds.data());
+  return both_ends("socketpair", result, fds);
 }
 
 Result<std::pair<Fd, Fd>> output_pipe() {
   std::array<int, 2> fds{};
-  if (pipe2(fds.data(), O_CLOEXEC) != 0) return tl::unexpected(system_failure("pipe2"));
-  std::pair<Fd, Fd> ends{Fd(fds[0]), Fd(fds[1])};
-  if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0) return tl::unexpected(system_failure("fcntl"));
+  const int result = RANKCAST_FAULT_POINT("base.output_pipe") ? (errno = EMFILE, -1)
+                                                              : pipe2(fds.data(), O_CLOEXEC);
+  auto ends = both_ends("pipe2", result, fds);
+  if (ends && fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0)
+    return tl::unexpected(system_failure("fcntl"));
   return ends;
 }
 
@@ -132,15 +153,20 @@ Result<Message> receive_message(int socket, Deadline deadline) {
 }
 
 bool wait_readable(int fd, Deadline deadline) noexcept {
+  return wait_either_readable(fd, -1, deadline);
+}
+
+bool wait_either_readable(int first, int second, Deadline deadline) noexcept {
   for (;;) {
-    pollfd descriptor{fd, POLLIN, 0};
+    // poll ignores a negative descriptor.
+    std::array<pollfd, 2> descriptors{pollfd{first, POLLIN, 0}, pollfd{second, POLLIN, 0}};
     int timeout_ms = -1;
     if (!deadline.is_never()) {
       constexpr std::int64_t kMostMs = std::numeric_limits<int>::max();
       timeout_ms =
           static_cast<int>(std::min((deadline.remaining_ns() + 999'999) / 1'000'000, kMostMs));
     }
-    const int ready = poll(&descriptor, 1, timeout_ms);
+    const int ready = poll(descriptors.data(), descriptors.size(), timeout_ms);
     if (ready > 0) return true;
     if (ready == 0 && deadline.passed()) return false;
   }

@@ -36,6 +36,10 @@ class Fd {
   int fd_ = -1;
 };
 
+/// The failure of a system call that makes descriptors, from errno: `internal`, and what to do when
+/// there are none left.
+Status no_descriptor(const char* call);
+
 /// A descriptor of a process that becomes readable when it has ended. Fails with `internal`.
 Result<Fd> open_pidfd(int pid);
 
@@ -61,7 +65,8 @@ struct Message {
 /// none, `internal` for one that was cut.
 Result<Message> receive_message(int socket, Deadline deadline);
 
-/// Waits until the descriptor is readable or at its end; false at the deadline.
+/// Waits until the descriptor (or one of two) is readable or at its end; false at the deadline.
 bool wait_readable(int fd, Deadline deadline) noexcept;
+bool wait_either_readable(int first, int second, Deadline deadline) noexcept;
 
 }  // namespace rankcast::base

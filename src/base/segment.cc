@@ -50,10 +50,10 @@ Result<SharedSegment> Segment::create_shared(std::size_t bytes) {
   const auto rounded = rounded_up(bytes);
   if (!rounded) return tl::unexpected(rounded.error());
   Fd fd(memfd_create("rankcast", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (fd.empty()) {
-    return unexpected_failure(ErrorCode::internal, "memfd_create: {}", std::strerror(errno));
-  }
-  if (ftruncate(fd.get(), static_cast<off_t>(*rounded)) != 0)
+  if (fd.empty()) return tl::unexpected(no_descriptor("memfd_create"));
+  // Another user who found the descriptor in /proc could not open it.
+  if (fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0 ||
+      ftruncate(fd.get(), static_cast<off_t>(*rounded)) != 0)
     return tl::unexpected(no_memory(bytes));
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return unexpected_failure(ErrorCode::internal, "sealing a memfd: {}", std::strerror(errno));
@@ -66,8 +66,9 @@ Result<SharedSegment> Segment::create_shared(std::size_t bytes) {
 Result<Segment> Segment::map_shared(int fd, std::size_t bytes, bool writable) {
   struct stat status{};
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
-  if (fstat(fd, &status) != 0 || static_cast<std::size_t>(status.st_size) < bytes || bytes == 0 ||
-      (fcntl(fd, F_GET_SEALS) & kSeals) != kSeals) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd, &status) != 0 ||
+      static_cast<std::size_t>(status.st_size) < bytes || bytes == 0) {
     return unexpected_failure(ErrorCode::internal, "descriptor {} is no sealed segment of {} bytes",
                               fd, bytes);
   }

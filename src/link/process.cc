@@ -1,20 +1,21 @@
 // Ranks as processes (PROTOCOL P13): each runs the program rankcast-rank, which attaches the
 // control memory and gets the segments that it may reach over a socket of its own.
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "base/child_process.h"
+#include "base/epoll.h"
+#include "base/fault_point.h"
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "base/segment.h"
 #include "link/kinds.h"
 #include "link/process_words.h"
+#include "link/rank_output.h"
 #include "link/rank_program.h"
 #include "link/segments.h"
 #include "rankcast/version.h"
@@ -29,31 +30,21 @@ using base::Status;
 
 constexpr std::int64_t kSendPatienceNs = 1'000'000'000;  // for a rank to take what it was sent
 constexpr std::int64_t kLookNs = 5'000'000;              // between looks at a rank that starts
-constexpr std::size_t kKeptOutput = 2048;                // of what a rank printed last
-constexpr std::size_t kShownOutput = 300;
 
 /// One rank as the host knows it.
 struct Rank {
-  /// told_to_end: by stop or kill; its end is no loss.
-  enum class Phase { none, starting, running, told_to_end };
+  /// told_to_end: by stop or kill; its end is no loss. lost: take_lost has told.
+  enum class Phase { none, starting, running, told_to_end, lost };
 
   base::ChildProcess process;
   Fd socket;
-  Fd output;  // of its standard error
-  std::string printed;
+  RankOutput output;
   Phase phase = Phase::none;
-  bool told_lost = false;
+  bool watched = false;  // its end is an event
 
   bool alive() const noexcept { return process.pidfd() >= 0 && !process.reaped(); }
   /// How it ended, and what it said.
-  std::string describe_end() const { return process.end() + describe_output(); }
-  std::string describe_output() const {
-    if (printed.empty()) return {};
-    std::string_view last = printed;
-    while (last.ends_with('\n')) last.remove_suffix(1);
-    if (last.size() > kShownOutput) last.remove_prefix(last.size() - kShownOutput);
-    return fmt::format("; it printed last: {}", last);
-  }
+  std::string describe_end() const { return process.end() + output.describe(); }
 };
 
 struct HostSegment {
@@ -72,7 +63,7 @@ std::span<const std::byte> bytes_of(const T& value) {
 class ProcessLink final : public Link {
  public:
   ProcessLink(base::SharedSegment memory, Control control, base::KeeperSignal keeper,
-              const LinkOptions& options, std::string program, Fd host, Fd events)
+              const LinkOptions& options, std::string program, Fd host, base::Epoll events)
       : Link(control, keeper_, options.spin),
         memory_(std::move(memory)),
         keeper_(std::move(keeper)),
@@ -88,17 +79,14 @@ class ProcessLink final : public Link {
     base::MutexLock lock(mutex_);
     return at(rank).process.pid();
   }
-  int events_fd() const noexcept override { return events_.get(); }
+  int events_fd() const noexcept override { return events_.fd(); }
 
   Status start(RankStart start, Deadline deadline) override {
     start_ = std::move(start);
     for (int rank = 0; rank < world_size(); ++rank) {
       if (Status status = launch(rank); !status.ok()) return status;
     }
-    for (int rank = 0; rank < world_size(); ++rank) {
-      if (Status status = wait_for_report(rank, deadline); !status.ok()) return status;
-    }
-    return {};
+    return wait_for_reports(0, world_size(), deadline);
   }
 
   Status restart(int rank, Deadline deadline) override {
@@ -107,17 +95,19 @@ class ProcessLink final : public Link {
     channel.report[0] = '\0';
     base::store_seq_cst(channel.state, RankState::starting);
     Status status = launch(rank);
-    if (status.ok()) status = wait_for_report(rank, deadline);
+    if (status.ok()) status = wait_for_reports(rank, rank + 1, deadline);
     if (!status.ok()) kill(rank);
     return status;
   }
 
   std::vector<int> stop(Deadline deadline) override {
+    for (int rank = 0; rank < world_size(); ++rank) tell_to_end(rank);
     for (int rank = 0; rank < world_size(); ++rank) {
-      const int pidfd = tell_to_end(rank);
-      if (pidfd >= 0 && !base::wait_readable(pidfd, deadline)) kill(rank);
+      // One that never reported takes no record that would tell it to end.
+      const bool reported =
+          base::load_seq_cst(control().channel(rank).state) != RankState::starting;
+      if (!wait_for_end(rank, reported ? deadline : Deadline::at(0))) kill(rank);
     }
-    look();
     return {};
   }
 
@@ -141,10 +131,14 @@ class ProcessLink final : public Link {
     base::MutexLock lock(mutex_);
     for (int rank = 0; rank < world_size(); ++rank) {
       Rank& one = at(rank);
-      if (one.phase != Rank::Phase::running || !one.process.reaped() || one.told_lost) continue;
+      if (one.phase != Rank::Phase::running || !one.process.reaped()) continue;
+      unwatch(one);
       // A rank that took the record which tells it to stop has ended before stop waits for it.
-      if (base::load_seq_cst(control().channel(rank).state) == RankState::stopped) continue;
-      one.told_lost = true;
+      if (base::load_seq_cst(control().channel(rank).state) == RankState::stopped) {
+        one.phase = Rank::Phase::told_to_end;
+        continue;
+      }
+      one.phase = Rank::Phase::lost;
       lost.push_back({rank, one.describe_end()});
     }
     return lost;
@@ -175,7 +169,7 @@ class ProcessLink final : public Link {
     segments_.clear();
     for (Rank& one : ranks_) {
       one.socket.reset();
-      one.output.reset();
+      one.output.close(events_);
     }
   }
 
@@ -184,30 +178,47 @@ class ProcessLink final : public Link {
 
   // Starts the process, greets it and sends it what it may reach.
   Status launch(int rank) {
-    auto sockets = base::socket_pair();
-    if (!sockets) return std::move(sockets).error().with_rank(rank);
-    auto pipe = base::output_pipe();
-    if (!pipe) return std::move(pipe).error().with_rank(rank);
-    auto process =
-        base::ChildProcess::spawn(program_, {}, {pipe->second.get(), sockets->second.get()});
-    if (!process) return std::move(process).error().with_rank(rank);
+    Status status = RANKCAST_FAULT_POINT("link.start_process")
+                        ? base::failure(ErrorCode::out_of_memory, "made to fail at the start")
+                        : spawn(rank);
+    if (!status.ok()) {
+      status.text = fmt::format("rank {}: {}", rank, status.text);
+      return std::move(status).with_rank(rank);
+    }
     const std::string text = start_.hello ? start_.hello(rank) : std::string();
-
     base::MutexLock lock(mutex_);
-    Rank& one = at(rank);
-    watch(process->pidfd());
-    watch(pipe->first.get());
-    one.process = std::move(*process);
-    one.socket = std::move(sockets->first);
-    one.output = std::move(pipe->first);
-    one.printed.clear();
-    one.phase = Rank::Phase::starting;
-    one.told_lost = false;
-    Status status = greet_locked(rank, text);
+    status = greet_locked(rank, text);
     for (std::uint32_t id = 0; id < segments_.size() && status.ok(); ++id) {
       status = send_segment_locked(rank, id);
     }
-    return std::move(status).with_rank(rank);
+    return status;
+  }
+
+  Status spawn(int rank) {
+    auto sockets = base::socket_pair();
+    if (!sockets) return std::move(sockets).error();
+    RankOutput output;
+    RankOutput::Ends ends;
+    if (Status status = output.open(events_, &ends); !status.ok()) return status;
+    // For people who look at a list of processes.
+    const std::array arguments{fmt::format("rank {} of {}", rank, world_size())};
+    auto process = base::ChildProcess::spawn(
+        program_, arguments,
+        {ends.standard_output.get(), ends.standard_error.get(), sockets->second.get()});
+    if (!process) {
+      output.close(events_);
+      return std::move(process).error();
+    }
+    base::MutexLock lock(mutex_);
+    Rank& one = at(rank);
+    one.output.close(events_);
+    one.output = std::move(output);
+    one.process = std::move(*process);
+    one.socket = std::move(sockets->first);
+    one.phase = Rank::Phase::starting;
+    Status status = events_.add(one.process.pidfd());
+    one.watched = status.ok();
+    return status;
   }
 
   Status greet_locked(int rank, const std::string& text) RC_REQUIRES(mutex_) {
@@ -253,43 +264,67 @@ class ProcessLink final : public Link {
     }
   }
 
-  Status wait_for_report(int rank, Deadline deadline) {
-    const Channel& channel = control().channel(rank);
-    const auto reported = [&]() noexcept {
-      return base::load_seq_cst(channel.state) != RankState::starting;
+  // Of the ranks from `first` to before `end`, which were launched.
+  Status wait_for_reports(int first, int end, Deadline deadline) {
+    const auto all_reported = [&]() noexcept {
+      for (int rank = first; rank < end; ++rank) {
+        if (base::load_seq_cst(control().channel(rank).state) == RankState::starting) return false;
+      }
+      return true;
     };
     for (;;) {
+      // A report wakes this thread; a process that ended is seen at the next look.
       const Deadline next_look = Deadline::after(kLookNs);
       const bool last = !deadline.is_never() && deadline.ns() <= next_look.ns();
-      const bool ready =
-          control().waiters().wait(reported, base::SpinPolicy::none(),
-                                   last ? deadline : next_look) == base::WaitResult::ready;
+      control().waiters().wait(all_reported, base::SpinPolicy::none(), last ? deadline : next_look);
       look();
+      int silent = -1;
       base::MutexLock lock(mutex_);
-      Rank& one = at(rank);
-      if (ready && base::load_seq_cst(channel.state) == RankState::ready) {
-        one.phase = Rank::Phase::running;
-        return {};
+      for (int rank = end - 1; rank >= first; --rank) {
+        if (Status status = look_at_start_locked(rank); !status.ok())
+          return std::move(status).with_rank(rank);
+        if (at(rank).phase == Rank::Phase::starting) silent = rank;
       }
-      if (ready) {
-        const std::size_t length = strnlen(channel.report, kReportBytes);
-        return base::failure(static_cast<ErrorCode>(channel.error_code), "rank {}: {}", rank,
-                             std::string_view(channel.report, length))
-            .with_rank(rank);
-      }
-      if (one.process.reaped()) {
-        return base::failure(ErrorCode::rank_lost, "rank {} {} before it was ready", rank,
-                             one.describe_end())
-            .with_rank(rank);
-      }
+      if (silent < 0) return {};
       if (last) {
         return base::failure(ErrorCode::deadline_exceeded,
                              "rank {} did not report within the startup timeout{}; raise "
                              "MeshOptions::startup_timeout",
-                             rank, one.describe_output())
-            .with_rank(rank);
+                             silent, at(silent).output.describe())
+            .with_rank(silent);
       }
     }
+  }
+
+  // What a rank that starts has come to. Its process was looked at before its lines are: what one
+  // that ended has written is there.
+  Status look_at_start_locked(int rank) RC_REQUIRES(mutex_) {
+    Rank& one = at(rank);
+    const Channel& channel = control().channel(rank);
+    switch (base::load_seq_cst(channel.state)) {
+      case RankState::ready:
+        one.phase = Rank::Phase::running;
+        return {};
+      case RankState::failed:
+        if (channel.error_code >= 1 &&
+            channel.error_code <= static_cast<std::uint32_t>(ErrorCode::internal)) {
+          const std::string_view said(channel.report, strnlen(channel.report, kReportBytes));
+          return base::failure(static_cast<ErrorCode>(channel.error_code), "rank {}: {}", rank,
+                               said);
+        }
+        break;
+      case RankState::starting:
+        if (!one.process.reaped()) return {};
+        return base::failure(ErrorCode::rank_lost, "rank {} did not get ready: it {}", rank,
+                             one.describe_end());
+      case RankState::stopped:
+        break;
+    }
+    return base::failure(ErrorCode::internal,
+                         "rank {} wrote nonsense into the control memory (state {}, error {}){}; "
+                         "is \"{}\" of this build?",
+                         rank, static_cast<std::uint32_t>(base::load_seq_cst(channel.state)),
+                         channel.error_code, one.output.describe(), program_);
   }
 
   /// From here on its end is no loss. Returns what becomes readable when it ends; -1 if it has.
@@ -297,55 +332,50 @@ class ProcessLink final : public Link {
     base::MutexLock lock(mutex_);
     Rank& one = at(rank);
     one.phase = Rank::Phase::told_to_end;
-    return one.alive() ? one.process.pidfd() : -1;
+    if (one.alive()) return one.process.pidfd();
+    unwatch(one);
+    return -1;
   }
 
-  void watch(int fd) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.fd = fd;
-    epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd, &event);
+  // Of a rank that was told to; what it prints meanwhile is read. Its own descriptor tells its end
+  // also when another thread has seen the event and reaped it.
+  bool wait_for_end(int rank, Deadline deadline) {
+    for (;;) {
+      look();
+      int pidfd = -1;
+      {
+        base::MutexLock lock(mutex_);
+        if (!at(rank).alive()) return true;
+        pidfd = at(rank).process.pidfd();
+      }
+      if (!base::wait_either_readable(pidfd, events_.fd(), deadline)) return false;
+    }
   }
-  void unwatch(int fd) { epoll_ctl(events_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
-  // Reads what ranks printed and reaps those that have ended.
+  // Its end is an event until somebody has been told of it.
+  void unwatch(Rank& one) RC_REQUIRES(mutex_) {
+    if (std::exchange(one.watched, false)) events_.remove(one.process.pidfd());
+  }
+
+  // Takes what ranks printed and reaps those that have ended.
   void look() {
-    base::MutexLock lock(mutex_);
-    for (Rank& one : ranks_) {
-      const int pidfd = one.process.pidfd();
-      if (one.process.reap()) unwatch(pidfd);
-      read_output(one);
-    }
-  }
-
-  // Passes it on, so that it is seen as if it were this process's.
-  void read_output(Rank& one) {
-    std::array<char, 4096> buffer{};
-    while (!one.output.empty()) {
-      const ssize_t count = read(one.output.get(), buffer.data(), buffer.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0 && errno == EAGAIN) return;
-      if (count <= 0) {
-        unwatch(one.output.get());
-        one.output.reset();
-        return;
-      }
-      const std::string_view text(buffer.data(), static_cast<std::size_t>(count));
-      if (write(STDERR_FILENO, text.data(), text.size()) < 0) {
-        // Nobody reads this process's errors: they are kept all the same.
-      }
-      one.printed += text;
-      if (one.printed.size() > 2 * kKeptOutput) {
-        one.printed.erase(0, one.printed.size() - kKeptOutput);
+    std::vector<Printed> printed;
+    {
+      base::MutexLock lock(mutex_);
+      for (Rank& one : ranks_) {
+        one.process.reap();
+        if (one.phase == Rank::Phase::told_to_end && !one.alive()) unwatch(one);
+        one.output.take(events_, &printed);
       }
     }
+    pass_on(printed);
   }
 
   base::SharedSegment memory_;  // of the control memory
   base::KeeperSignal keeper_;
   const std::string program_;
-  const Fd host_;    // a pidfd of this process
-  const Fd events_;  // an epoll of what ranks print, and of their ends
+  const Fd host_;             // a pidfd of this process
+  const base::Epoll events_;  // of what ranks print, and of their ends
   RankStart start_;
   SegmentDirectory directory_;
   base::Mutex mutex_;
@@ -365,15 +395,13 @@ Result<std::unique_ptr<Link>> create_process_link(const LinkOptions& options) {
   if (!event) return tl::unexpected(std::move(event).error());
   auto host = base::open_pidfd(getpid());
   if (!host) return tl::unexpected(std::move(host).error());
-  Fd events(epoll_create1(EPOLL_CLOEXEC));
-  if (events.empty()) {
-    return base::unexpected_failure(ErrorCode::internal, "epoll_create1: {}", std::strerror(errno));
-  }
+  auto events = base::Epoll::create();
+  if (!events) return tl::unexpected(std::move(events).error());
   const Control control = Control::create(memory->memory.base(), options.world_size,
                                           options.ring_capacity, options.shared_bytes);
   base::KeeperSignal keeper(control.keeper_word(), std::move(*event));
   return std::make_unique<ProcessLink>(std::move(*memory), control, std::move(keeper), options,
-                                       std::move(*program), std::move(*host), std::move(events));
+                                       std::move(*program), std::move(*host), std::move(*events));
 }
 
 }  // namespace rankcast::link

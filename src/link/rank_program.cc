@@ -15,7 +15,7 @@ base::Result<std::string> find_rank_program(const std::string& named) {
                                "RANKCAST_RANK_BINARY");
   }
   std::error_code error;
-  if (std::filesystem::exists(named, error)) return named;
+  if (std::filesystem::is_regular_file(named, error)) return named;
   return base::unexpected_failure(ErrorCode::unsupported,
                                   "the program of process ranks is not where "
                                   "MeshOptions::rank_binary says: no file \"{}\"",
