@@ -66,8 +66,7 @@ Result<ChildProcess> ChildProcess::spawn(const std::string& program,
                                          std::span<const std::string> arguments,
                                          const Files& files) {
   const auto cannot = [&program](int error) {
-    const bool exhausted =
-        error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+    const bool exhausted = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
     return unexpected_failure(exhausted ? ErrorCode::out_of_memory : ErrorCode::unsupported,
                               "cannot start \"{}\": {}", program, std::strerror(error));
   };

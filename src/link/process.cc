@@ -280,10 +280,10 @@ class ProcessLink final : public Link {
       look();
       int silent = -1;
       base::MutexLock lock(mutex_);
-      for (int rank = end - 1; rank >= first; --rank) {
+      for (int rank = first; rank < end; ++rank) {
         if (Status status = look_at_start_locked(rank); !status.ok())
           return std::move(status).with_rank(rank);
-        if (at(rank).phase == Rank::Phase::starting) silent = rank;
+        if (silent < 0 && at(rank).phase == Rank::Phase::starting) silent = rank;
       }
       if (silent < 0) return {};
       if (last) {

@@ -28,9 +28,8 @@ void pass_on(const std::vector<Printed>& all) noexcept {
 }
 
 base::Status RankOutput::open(const base::Epoll& events, Ends* ends) {
-  std::array<std::pair<int, base::Fd*>, 2> kinds{
-      std::pair{STDOUT_FILENO, &ends->standard_output},
-      std::pair{STDERR_FILENO, &ends->standard_error}};
+  std::array<std::pair<int, base::Fd*>, 2> kinds{std::pair{STDOUT_FILENO, &ends->standard_output},
+                                                 std::pair{STDERR_FILENO, &ends->standard_error}};
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     auto pipe = base::output_pipe();
     if (!pipe) {

@@ -31,8 +31,8 @@ class RankOutput {
     base::Fd standard_error;
   };
 
-  /// Once: makes the pipes, of which `ends` gets the writing ends; `events` watches them. Fails with
-  /// `internal` when the process has no descriptor left.
+  /// Once: makes the pipes, of which `ends` gets the writing ends; `events` watches them. Fails
+  /// with `internal` when the process has no descriptor left.
   base::Status open(const base::Epoll& events, Ends* ends);
 
   /// Takes what is there, without waiting, and adds it to `all`.

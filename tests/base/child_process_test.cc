@@ -27,8 +27,7 @@ struct Shell {
 
   explicit Shell(const std::string& command, int third = -1) {
     const std::vector<std::string> arguments{"-c", command};
-    process = ChildProcess::spawn("/bin/sh", arguments,
-                                  {out.second.get(), err.second.get(), third})
+    process = ChildProcess::spawn("/bin/sh", arguments, {out.second.get(), err.second.get(), third})
                   .value();
     out.second.reset();
     err.second.reset();

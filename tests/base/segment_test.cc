@@ -87,8 +87,7 @@ TEST(SharedSegment, IsOneMemoryForAllWhoMapIt) {
   EXPECT_EQ(access_of(shared.memory.base()), "rw-s");
   for (std::size_t i = 0; i < shared.memory.bytes(); ++i)
     ASSERT_EQ(shared.memory.base()[i], std::byte{0});
-  const Segment reader =
-      Segment::map_shared(shared.fd.get(), shared.memory.bytes(), false).value();
+  const Segment reader = Segment::map_shared(shared.fd.get(), shared.memory.bytes(), false).value();
   const Segment writer = Segment::map_shared(shared.fd.get(), shared.memory.bytes(), true).value();
   EXPECT_EQ(access_of(reader.base()), "r--s");
   EXPECT_EQ(access_of(writer.base()), "rw-s");
