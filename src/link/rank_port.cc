@@ -16,6 +16,11 @@ void RankPort::report(const base::Status& status) noexcept {
   control_.waiters().notify();
 }
 
-void RankPort::tell_stopped() noexcept { base::store_seq_cst(channel_->state, RankState::stopped); }
+void RankPort::tell_stopped() noexcept {
+  // What a rank reported that never got ready stays.
+  if (base::load_seq_cst(channel_->state) == RankState::ready) {
+    base::store_seq_cst(channel_->state, RankState::stopped);
+  }
+}
 
 }  // namespace rankcast::link

@@ -41,7 +41,8 @@ class RankPort {
   /// Tells the host that the rank is ready, or why it never will be. Called once, first.
   void report(const base::Status& status) noexcept;
 
-  /// Tells the host that the rank ended because it was told to. The last call.
+  /// Tells the host that the rank ended because it was told to; nothing for one that never was
+  /// ready. The last call.
   void tell_stopped() noexcept;
 
   /// The next record, in the order of publication; waits for it (P3).

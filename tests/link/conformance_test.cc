@@ -1,72 +1,31 @@
-// tests: src/link/thread.cc
-//
 // The one suite for links: every kind of link that this build knows runs it. A kind that this
-// machine cannot have skips with its reason; one that is there must pass.
+// machine cannot have skips with its reason; one that is there must pass. What only links do whose
+// ranks can die alone is in losses_test.cc.
 // tests: src/link/thread.cc
+// tests: src/link/process.cc
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <cstring>
+#include <mutex>
 #include <numeric>
 
 #include "base/fault_point.h"
-#include "link/link.h"
-#include "link/ranks.h"
+#include "link/fixture.h"
 
 namespace rankcast::link {
 namespace {
 
 using ::testing::HasSubstr;
 
-class LinkConformance : public ::testing::TestWithParam<std::string> {
+class LinkConformance : public LinkTest, public ::testing::WithParamInterface<std::string> {
  protected:
-  void TearDown() override { base::disarm_all_fault_points(); }
-
-  /// Null after a skip or a failure.
-  std::unique_ptr<Link> create(int world_size, std::uint32_t ring_capacity = 16,
-                               std::uint64_t shared_bytes = 0) {
-    LinkOptions options;
-    options.world_size = world_size;
-    options.ring_capacity = ring_capacity;
-    options.shared_bytes = shared_bytes;
-    options.spin = default_spin(world_size, 50'000);
-    auto link = find_link(GetParam()).value()->create(options);
-    if (link) return std::move(*link);
-    if (link.error().code != ErrorCode::unsupported) ADD_FAILURE() << link.error().text;
-    reason_ = link.error().text;
-    return nullptr;
-  }
-
-  static base::Status start(Link& link, const std::shared_ptr<Ranks>& ranks) {
-    return link.start({[ranks](RankPort& port) { ranks->main(port); }, {}}, hang_limit());
-  }
-
-  /// Creates and starts; the test ends here where the kind is not available.
-  void open(int world_size, Ranks::Act act = {}, std::uint32_t ring_capacity = 16,
-            std::uint64_t shared_bytes = 0) {
-    link_ = create(world_size, ring_capacity, shared_bytes);
-    if (link_ == nullptr) return;
-    ranks_ = std::make_shared<Ranks>(world_size, std::move(act));
-    const base::Status status = start(*link_, ranks_);
-    ASSERT_TRUE(status.ok()) << status.text;
-  }
-
-  void close() {
-    tell_to_stop(*link_);
-    EXPECT_EQ(link_->stop(hang_limit()), std::vector<int>{});
-    link_.reset();
-  }
-
-  std::string reason_;
-  std::unique_ptr<Link> link_;
-  std::shared_ptr<Ranks> ranks_;
+  LinkConformance() : LinkTest(GetParam(), RANKCAST_TEST_LINK_RANK) {}
 };
-
-#define SKIP_WITHOUT_LINK(link) \
-  if ((link) == nullptr) GTEST_SKIP() << GetParam() << ": " << reason_
 
 TEST_P(LinkConformance, StartsAndStopsOneToSixtyFourRanks) {
   for (const int world_size : {1, 2, 3, 8, 33, 64}) {
@@ -75,14 +34,14 @@ TEST_P(LinkConformance, StartsAndStopsOneToSixtyFourRanks) {
     EXPECT_EQ(link_->world_size(), world_size);
     EXPECT_EQ(link_->name(), GetParam());
     for (int rank = 0; rank < world_size; ++rank) {
-      EXPECT_EQ(ranks_->port(rank).rank(), rank);
-      EXPECT_EQ(ranks_->port(rank).world_size(), world_size);
+      EXPECT_EQ(of(rank).rank, rank);
+      EXPECT_EQ(of(rank).world_size, world_size);
       EXPECT_EQ(link_->timeline(rank).load().bits, 0u);
       send(*link_, rank, {.run = 1, .value = static_cast<std::uint64_t>(rank)});
     }
     for (int rank = 0; rank < world_size; ++rank) {
       EXPECT_TRUE(wait_for_run(*link_, rank, 1));
-      EXPECT_EQ(ranks_->seen(rank), std::vector<std::uint64_t>{static_cast<std::uint64_t>(rank)});
+      EXPECT_EQ(seen(rank), std::vector<std::uint64_t>{static_cast<std::uint64_t>(rank)});
     }
     close();
   }
@@ -92,16 +51,7 @@ TEST_P(LinkConformance, ARankThatCannotStartSaysWhy) {
   for (const int bad : {0, 3}) {
     link_ = create(4);
     SKIP_WITHOUT_LINK(link_);
-    ranks_ = std::make_shared<Ranks>(4);
-    const auto main = [ranks = ranks_, bad](RankPort& port) {
-      if (port.rank() == bad) {
-        port.report(
-            base::failure(ErrorCode::unsupported, "no such device {}", std::string(1000, 'x')));
-      } else {
-        ranks->main(port);
-      }
-    };
-    const base::Status status = link_->start({main, {}}, hang_limit());
+    const base::Status status = start(with(kFails, bad), hang_limit());
     EXPECT_EQ(status.code, ErrorCode::unsupported);
     EXPECT_EQ(status.rank, bad);
     EXPECT_THAT(status.text, HasSubstr("rank " + std::to_string(bad)));
@@ -113,24 +63,19 @@ TEST_P(LinkConformance, ARankThatCannotStartSaysWhy) {
 TEST_P(LinkConformance, ARankThatSaysNothingIsNamedAtTheDeadline) {
   link_ = create(3);
   SKIP_WITHOUT_LINK(link_);
-  ranks_ = std::make_shared<Ranks>(3);
-  auto go_on = std::make_shared<std::atomic<bool>>(false);
-  const auto main = [ranks = ranks_, go_on](RankPort& port) {
-    if (port.rank() == 1 && !eventually([&] { return go_on->load(); })) return;
-    ranks->main(port);
-  };
-  const base::Status status = link_->start({main, {}}, base::Deadline::after(20'000'000));
+  // Long enough for the others to come up.
+  const base::Status status = start(with(kSilent, 1), base::Deadline::after(2'000'000'000));
   EXPECT_EQ(status.code, ErrorCode::deadline_exceeded);
   EXPECT_EQ(status.rank, 1);
   EXPECT_THAT(status.text, HasSubstr("rank 1"));
-  go_on->store(true);
+  base::store_seq_cst(area().word, std::uint64_t{1});
   close();
 }
 
 TEST_P(LinkConformance, RecordsArriveInTheOrderOfPublication) {
   constexpr int kWorld = 3;
   constexpr std::uint64_t kMessages = 5000;
-  open(kWorld, {}, 8);
+  open(kWorld, 8);
   SKIP_WITHOUT_LINK(link_);
   for (std::uint64_t i = 1; i <= kMessages; ++i) {
     for (int rank = 0; rank < kWorld; ++rank) {
@@ -144,7 +89,7 @@ TEST_P(LinkConformance, RecordsArriveInTheOrderOfPublication) {
   for (std::uint64_t i = 0; i < kMessages; ++i) expected[i] = (i + 1) * 3;
   for (int rank = 0; rank < kWorld; ++rank) {
     ASSERT_TRUE(wait_for_run(*link_, rank, kMessages));
-    EXPECT_EQ(ranks_->seen(rank), expected);
+    EXPECT_EQ(seen(rank), expected);
   }
   close();
 }
@@ -153,7 +98,7 @@ TEST_P(LinkConformance, SeveralPublishersUnderOneLock) {
   constexpr int kWorld = 4;
   constexpr int kPublishers = 4;
   constexpr std::uint64_t kEach = 400;
-  open(kWorld, {}, 2048);
+  open(kWorld, 2048);
   SKIP_WITHOUT_LINK(link_);
   std::mutex mutex;
   std::uint64_t run = 0;
@@ -175,9 +120,9 @@ TEST_P(LinkConformance, SeveralPublishersUnderOneLock) {
   for (std::thread& publisher : publishers) publisher.join();
   for (int rank = 0; rank < kWorld; ++rank)
     ASSERT_TRUE(wait_for_run(*link_, rank, kPublishers * kEach));
-  std::vector<std::uint64_t> all = ranks_->seen(0);
+  std::vector<std::uint64_t> all = seen(0);
   for (int rank = 1; rank < kWorld; ++rank)
-    EXPECT_EQ(ranks_->seen(rank), all) << "the order is the same on all ranks";
+    EXPECT_EQ(seen(rank), all) << "the order is the same on all ranks";
   std::sort(all.begin(), all.end());
   std::vector<std::uint64_t> expected(kPublishers * kEach);
   std::iota(expected.begin(), expected.end(), std::uint64_t{0});
@@ -204,27 +149,23 @@ TEST_P(LinkConformance, SleepersAreWokenAndOnlyThose) {
     EXPECT_TRUE(wait_for_run(*link_, rank, runs[static_cast<std::size_t>(rank)]));
   }
   for (int rank = 0; rank < kWorld; ++rank) {
-    EXPECT_EQ(ranks_->seen(rank).size(), runs[static_cast<std::size_t>(rank)]) << rank;
+    EXPECT_EQ(seen(rank).size(), runs[static_cast<std::size_t>(rank)]) << rank;
   }
   ASSERT_TRUE(all_asleep());
   close();
 }
 
 TEST_P(LinkConformance, ARankWaitsInsideAFrameUntilItIsWoken) {
-  auto word = std::make_shared<std::atomic<std::uint64_t>>(0);
-  open(2, [word](RankPort& port, const Message& message) {
-    port.wait_until([&]() noexcept { return base::load_seq_cst(*word) >= message.value; });
-  });
+  open(2);
   SKIP_WITHOUT_LINK(link_);
-  if (!link_->shares_host_memory()) GTEST_SKIP() << "the word is of this process";
   for (std::uint64_t round = 1; round <= 50; ++round) {
-    send(*link_, 1, {.kind = Message::act, .run = round, .value = round});
+    send(*link_, 1, {.kind = Message::wait_inside, .run = round, .value = round});
     if (round % 5 == 0) {
       ASSERT_TRUE(eventually([&] { return link_->control().doorbell().is_waiting(1); }));
     }
     EXPECT_FALSE(link_->timeline(1).reached(base::TimelineValue::make(round, 1)));
-    base::store_seq_cst(*word, round);
-    ranks_->port(1).wake();
+    base::store_seq_cst(area().word, round);
+    link_->control().doorbell().ring_waiting(base::RankSet::of(1));
     ASSERT_TRUE(wait_for_run(*link_, 1, round));
   }
   close();
@@ -232,15 +173,7 @@ TEST_P(LinkConformance, ARankWaitsInsideAFrameUntilItIsWoken) {
 
 TEST_P(LinkConformance, RanksReachSegmentsThatWereAdded) {
   constexpr std::uint64_t kBytes = 100'000;
-  open(2, [](RankPort& port, const Message& message) {
-    std::uint64_t bytes = 0;
-    std::byte* base = port.segment(static_cast<std::uint32_t>(message.value), &bytes);
-    if (base == nullptr) return;
-    // Every byte plus one; the last tells that the size was right.
-    for (std::uint64_t i = 0; i < kBytes; ++i)
-      base[i] = static_cast<std::byte>(std::to_integer<int>(base[i]) + 1 + port.rank());
-    if (bytes < kBytes) base[0] = std::byte{0xff};
-  });
+  open(2);
   SKIP_WITHOUT_LINK(link_);
   std::vector<std::uint32_t> ids;
   for (int i = 0; i < 10; ++i) {
@@ -254,7 +187,7 @@ TEST_P(LinkConformance, RanksReachSegmentsThatWereAdded) {
     std::memset(base, 10 + i, kBytes);
     const int rank = i % 2;
     const auto run = static_cast<std::uint64_t>(i / 2 + 1);
-    send(*link_, rank, {.kind = Message::act, .run = run, .value = *id});
+    send(*link_, rank, {.kind = Message::add, .run = run, .value = *id, .extra = kBytes});
     ASSERT_TRUE(wait_for_run(*link_, rank, run));
     for (std::uint64_t at = 0; at < kBytes; ++at)
       ASSERT_EQ(base[at], static_cast<std::byte>(11 + i + rank));
@@ -265,19 +198,19 @@ TEST_P(LinkConformance, RanksReachSegmentsThatWereAdded) {
 }
 
 TEST_P(LinkConformance, NobodyReachesSegmentsThatWereNot) {
-  auto answers = std::make_shared<std::atomic<int>>(0);
-  open(1, [answers](RankPort& port, const Message&) {
-    for (const std::uint32_t id : {1u, 16383u, 16384u, 0xffffffffu}) {
-      std::uint64_t bytes = 77;
-      if (port.segment(id, &bytes) == nullptr) answers->fetch_add(1);
-    }
-  });
+  open(1);
   SKIP_WITHOUT_LINK(link_);
-  ASSERT_TRUE(link_->add_segment(4096, 0, Access::owner_writes));
-  send(*link_, 0, {.kind = Message::act, .run = 1});
-  ASSERT_TRUE(wait_for_run(*link_, 0, 1));
-  if (link_->shares_host_memory()) {
-    EXPECT_EQ(answers->load(), 4);
+  const auto segment = link_->add_segment(4096, 0, Access::owner_writes);
+  ASSERT_TRUE(segment);
+  std::uint64_t run = 0;
+  const auto found = [&](std::uint32_t id) {
+    send(*link_, 0, {.kind = Message::probe, .run = ++run, .value = id});
+    EXPECT_TRUE(wait_for_run(*link_, 0, run));
+    return of(0).found;
+  };
+  for (const std::uint32_t id : {*segment + 1, 16383u, 16384u, 0xffffffffu}) {
+    EXPECT_EQ(found(*segment), 4096u);
+    EXPECT_EQ(found(id), 0u) << id;
   }
   close();
 }
@@ -296,22 +229,17 @@ TEST_P(LinkConformance, AFailedSegmentIsTold) {
 }
 
 TEST_P(LinkConformance, HostAndRanksShareTheMemoryThatWasAskedFor) {
-  open(
-      3,
-      [](RankPort& port, const Message& message) {
-        port.shared()[message.value] = static_cast<std::byte>(port.rank() + 1);
-      },
-      16, 1000);
+  open(3);
   SKIP_WITHOUT_LINK(link_);
-  for (std::size_t i = 0; i < 1000; ++i) ASSERT_EQ(link_->shared()[i], std::byte{0});
+  for (const std::byte byte : area().bytes) ASSERT_EQ(byte, std::byte{0});
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(link_->shared()) % base::kCacheLine, 0u);
   const std::uint64_t places[] = {0, 500, 999};
   for (int rank = 0; rank < 3; ++rank) {
-    send(*link_, rank, {.kind = Message::act, .run = 1, .value = places[rank]});
+    send(*link_, rank, {.kind = Message::poke, .run = 1, .value = places[rank]});
   }
   for (int rank = 0; rank < 3; ++rank) {
     ASSERT_TRUE(wait_for_run(*link_, rank, 1));
-    EXPECT_EQ(link_->shared()[places[rank]], static_cast<std::byte>(rank + 1));
+    EXPECT_EQ(area().bytes[places[rank]], static_cast<std::byte>(rank + 1));
   }
   close();
 }
@@ -345,39 +273,40 @@ TEST_P(LinkConformance, TheKeeperIsToldWhenARecordSaysSo) {
   EXPECT_TRUE(told());
 }
 
-TEST_P(LinkConformance, StopNamesThoseThatHaveNot) {
-  auto go_on = std::make_shared<std::atomic<bool>>(false);
-  open(4, [go_on](RankPort&, const Message&) {
-    EXPECT_TRUE(eventually([&] { return go_on->load(); }));
-  });
+TEST_P(LinkConformance, StopNamesThoseThatHaveNotOrEndsThem) {
+  open(4);
   SKIP_WITHOUT_LINK(link_);
-  if (!link_->shares_host_memory()) GTEST_SKIP() << "the flag is of this process";
-  for (const int rank : {1, 2}) send(*link_, rank, {.kind = Message::act, .run = 1});
+  for (const int rank : {1, 2}) {
+    send(*link_, rank, {.kind = Message::wait_hard, .run = 1, .value = 1});
+  }
   tell_to_stop(*link_);
-  EXPECT_EQ(link_->stop(base::Deadline::after(20'000'000)), (std::vector<int>{1, 2}));
-  EXPECT_EQ(link_->stop(base::Deadline::after(0)), (std::vector<int>{1, 2}));
-  go_on->store(true);
+  const std::vector<int> stuck =
+      link_->can_lose_ranks() ? std::vector<int>{} : std::vector<int>{1, 2};
+  EXPECT_EQ(link_->stop(base::Deadline::after(20'000'000)), stuck);
+  EXPECT_EQ(link_->stop(base::Deadline::after(0)), stuck);
+  base::store_seq_cst(area().word, std::uint64_t{1});
   EXPECT_EQ(link_->stop(hang_limit()), std::vector<int>{});
   EXPECT_EQ(link_->stop(hang_limit()), std::vector<int>{}) << "again";
+  EXPECT_EQ(link_->take_lost().size(), 0u) << "they were told to end";
 }
 
 TEST_P(LinkConformance, WhatAStuckRankUsesOutlivesTheLink) {
+  link_ = create(2);
+  SKIP_WITHOUT_LINK(link_);
+  if (!link_->shares_host_memory()) GTEST_SKIP() << "a rank that is stuck is killed with its link";
   auto go_on = std::make_shared<std::atomic<bool>>(false);
   auto ended = std::make_shared<std::atomic<bool>>(false);
-  std::uint32_t segment = 0;
-  open(2, [=](RankPort& port, const Message& message) {
+  const std::uint32_t segment = link_->add_segment(8192, 0, Access::owner_writes).value();
+  const auto main = [=](RankPort& port) {
+    port.report({});
     EXPECT_TRUE(eventually([&] { return go_on->load(); }));
     std::uint64_t bytes = 0;
-    std::byte* base = port.segment(static_cast<std::uint32_t>(message.value), &bytes);
+    std::byte* base = port.segment(segment, &bytes);
     base[bytes - 1] = std::byte{1};
     ended->store(true);
-  });
-  SKIP_WITHOUT_LINK(link_);
-  if (!link_->shares_host_memory()) GTEST_SKIP() << "the flag is of this process";
-  segment = link_->add_segment(8192, 0, Access::owner_writes).value();
-  send(*link_, 1, {.kind = Message::act, .run = 1, .value = segment});
-  tell_to_stop(*link_);
-  EXPECT_EQ(link_->stop(base::Deadline::after(10'000'000)), std::vector<int>{1});
+  };
+  ASSERT_TRUE(link_->start({main, {}}, hang_limit()).ok());
+  EXPECT_EQ(link_->stop(base::Deadline::after(10'000'000)), (std::vector<int>{0, 1}));
   link_.reset();
   go_on->store(true);
   EXPECT_TRUE(eventually([&] { return ended->load(); }));
@@ -387,10 +316,9 @@ TEST_P(LinkConformance, AStartThatFailsHalfWayCanBeStopped) {
   for (std::uint32_t passed = 0; passed < 3; ++passed) {
     link_ = create(3);
     SKIP_WITHOUT_LINK(link_);
-    ranks_ = std::make_shared<Ranks>(3);
     base::record_fault_points(true);
     base::arm_fault_point("link.start_" + GetParam(), passed);
-    const base::Status status = start(*link_, ranks_);
+    const base::Status status = start(with(kGood, -1), hang_limit());
     base::record_fault_points(false);
     EXPECT_EQ(base::armed_fault_points(), 0) << "a link has the fault point link.start_<its name>";
     EXPECT_EQ(status.code, ErrorCode::out_of_memory);
@@ -399,10 +327,28 @@ TEST_P(LinkConformance, AStartThatFailsHalfWayCanBeStopped) {
   }
 }
 
-// What these ranks run is a closure of this process.
-std::vector<std::string> kinds_in_this_process() { return {"thread"}; }
+TEST_P(LinkConformance, ALinkThatCannotLoseRanksSaysSo) {
+  open(2);
+  SKIP_WITHOUT_LINK(link_);
+  if (link_->can_lose_ranks()) {
+    EXPECT_GE(link_->events_fd(), 0);
+  } else {
+    EXPECT_EQ(link_->events_fd(), -1);
+    EXPECT_TRUE(link_->take_lost().empty());
+    EXPECT_EQ(link_->kill(0), "");
+    EXPECT_EQ(link_->restart(0, hang_limit()).code, ErrorCode::unsupported);
+    EXPECT_EQ(link_->process_of(1), getpid());
+  }
+  close();
+}
 
-INSTANTIATE_TEST_SUITE_P(AllKinds, LinkConformance, ::testing::ValuesIn(kinds_in_this_process()),
+std::vector<std::string> all_kinds() {
+  std::vector<std::string> names;
+  for (const LinkKind& kind : link_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(AllKinds, LinkConformance, ::testing::ValuesIn(all_kinds()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

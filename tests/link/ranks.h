@@ -1,18 +1,16 @@
-// What tests of links run on the ranks, and the host's end beside it.
+// What tests of links run on the ranks, and the host's end beside it. On every link the same code:
+// in a thread of the test, or in the program tests/link/rank.cc. What a rank does is said by
+// messages, and what it saw lies in memory that both share.
 #pragma once
 
-#include <gtest/gtest.h>
-
+#include <array>
+#include <atomic>
 #include <bit>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <string>
+#include <string_view>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "link/link.h"
+#include "link/rank_port.h"
 
 namespace rankcast::link {
 
@@ -31,62 +29,60 @@ bool eventually(Condition condition) {
 
 /// What a test sends: which of the things below to do, and numbers for it.
 struct Message {
-  enum Kind : std::uint64_t { stop, note, act };
+  enum Kind : std::uint64_t {
+    stop,
+    note,         // nothing
+    add,          // to each of the first `extra` bytes of segment `value`: 1 + rank
+    probe,        // Area::found = bytes of segment `value` as the rank reaches it, 0 if it does not
+    poke,         // byte `value` of Area::bytes = rank + 1
+    wait_inside,  // inside a frame, until Area::word is `value` or more
+    wait_hard,    // the same without sleeping: nothing wakes it
+    print,        // "value of rank" to both streams
+    crash,        // the process kills itself
+    leave,        // the process ends with status `value`
+  };
   std::uint64_t kind = note;
   std::uint64_t run = 0;
   std::uint64_t value = 0;
   std::uint64_t flags = 0;
-  std::uint64_t unused[4] = {};
+  std::uint64_t extra = 0;
+  std::uint64_t unused[3] = {};
 };
 static_assert(sizeof(Message) == sizeof(RecordBytes));
 
-/// The main function of a rank in these tests, and what it has seen. `act` is what a test wants
-/// done for Message::act.
-class Ranks {
- public:
-  using Act = std::function<void(RankPort&, const Message&)>;
+/// What a rank is told first (RankStart::hello).
+inline constexpr std::string_view kGood = "good";
+inline constexpr std::string_view kFails = "fails";
+inline constexpr std::string_view kSilent = "silent";      // until Area::word is not 0
+inline constexpr std::string_view kNonsense = "nonsense";  // in the control memory
+inline constexpr std::string_view kLeaves = "leaves";      // exits with status 4
 
-  explicit Ranks(int world_size, Act act = {})
-      : act_(std::move(act)),
-        seen_(static_cast<std::size_t>(world_size)),
-        ports_(static_cast<std::size_t>(world_size)) {}
+/// The memory that host and ranks share in these tests.
+struct Area {
+  static constexpr std::size_t kMost = 6000;
 
-  void main(RankPort& port) {
-    {
-      const std::lock_guard lock(mutex_);
-      ports_[static_cast<std::size_t>(port.rank())] = &port;
-    }
-    port.report({});
-    for (;;) {
-      const RecordBytes bytes = port.next();
-      const auto message = std::bit_cast<Message>(bytes);
-      if (message.kind == Message::stop) return;
-      if (message.kind == Message::act) act_(port, message);
-      {
-        const std::lock_guard lock(mutex_);
-        seen_[static_cast<std::size_t>(port.rank())].push_back(message.value);
-      }
-      base::Countdown alone;  // each rank is its runs' last lane
-      alone.arm(message.run, 1);
-      port.finish(base::TimelineValue::make(message.run, 1), alone, message.flags != 0);
-    }
+  struct OfRank {
+    std::int64_t rank = -1;
+    std::int64_t world_size = -1;
+    std::uint64_t found = 0;  // by probe
+    std::atomic<std::uint64_t> count{0};
+    std::array<std::uint64_t, kMost> seen{};  // the value of each message, in order
+  };
+
+  std::atomic<std::uint64_t> word{0};
+  std::array<std::byte, 1000> bytes{};
+
+  /// Behind the area.
+  OfRank& of(int rank) { return reinterpret_cast<OfRank*>(this + 1)[rank]; }
+
+  static std::uint64_t bytes_needed(int world_size) {
+    return sizeof(Area) + static_cast<std::uint64_t>(world_size) * sizeof(OfRank);
   }
-
-  std::vector<std::uint64_t> seen(int rank) const {
-    const std::lock_guard lock(mutex_);
-    return seen_[static_cast<std::size_t>(rank)];
-  }
-  RankPort& port(int rank) const {
-    const std::lock_guard lock(mutex_);
-    return *ports_[static_cast<std::size_t>(rank)];
-  }
-
- private:
-  Act act_;
-  mutable std::mutex mutex_;
-  std::vector<std::vector<std::uint64_t>> seen_;  // by rank
-  std::vector<RankPort*> ports_;                  // by rank; good while the rank runs
+  static Area& at(std::byte* shared) { return *reinterpret_cast<Area*>(shared); }
 };
+
+/// The main function of a rank in these tests.
+void test_rank_main(std::string_view hello, RankPort& port) noexcept;
 
 inline void write(Link& link, int rank, const Message& message) {
   link.ring(rank).write(std::bit_cast<RecordBytes>(message));
