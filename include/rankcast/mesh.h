@@ -25,7 +25,7 @@ namespace rankcast {
 /// How to open a mesh. Every member has a default.
 struct MeshOptions {
   /// One device a rank, in rank order: `cpu:0-7`, `0,1,2`, `null:0-3?delay_us=50`, kinds may mix
-  /// (docs/guide.md).
+  /// (docs/options.md).
   std::string devices = "cpu:0";
   /// How the host reaches the ranks. "thread": threads of this process. "process": processes that
   /// may die alone, and be restarted.

@@ -79,6 +79,8 @@ enum class ArgumentKind : std::uint8_t { device, stacked, scalar };
 inline constexpr std::uint32_t kWholeStack = 0xffffffffu;
 /// No argument of the submit: a tensor that the program itself holds.
 inline constexpr std::uint32_t kOwnTensor = 0xffffffffu;
+/// A reference to an argument of another submit.
+inline constexpr std::uint32_t kStrange = 0xfffffffeu;
 
 /// One argument of a submit, looked up once and then referred to by every task that names it.
 struct ArgumentEntry {
@@ -100,7 +102,7 @@ static_assert(sizeof(ArgumentEntry) == 64);
 
 /// One argument of a task as `TaskArgs` keeps it.
 struct TaskArgument {
-  std::uint32_t number;  // of the submit's argument, or kOwnTensor
+  std::uint32_t number;  // of the submit's argument, or kOwnTensor, or kStrange
   std::uint32_t shard;   // of it, or kWholeStack; with kOwnTensor which of the program's tensors
   std::uint32_t tag;     // a Tag; a whole word, so that equal arguments are equal bytes
 };
@@ -112,11 +114,11 @@ class OrchestratorImpl;
 }  // namespace detail
 
 /// Refers to an argument of the submit at hand, or to one shard of it. Valid while the
-/// orchestration function runs.
+/// orchestration function runs; a task of any other submit refuses it as `invalid_argument`.
 class RANKCAST_API ArgumentRef {
  public:
-  explicit ArgumentRef(const detail::ArgumentEntry* entry) noexcept
-      : entry_(entry), shard_(detail::kWholeStack) {}
+  ArgumentRef(const detail::ArgumentEntry* entry, std::uint64_t submit) noexcept
+      : ArgumentRef(entry, submit, detail::kWholeStack) {}
 
   /// The shard of a stacked argument that lives on `rank`. Throws `Error(wrong_rank)` when there is
   /// none and `Error(invalid_argument)` when the argument is not stacked.
@@ -125,7 +127,7 @@ class RANKCAST_API ArgumentRef {
         [[likely]] {
       const std::int32_t shard = entry_->shard_of_rank[rank];
       if (shard >= 0) [[likely]] {
-        return {entry_, static_cast<std::uint32_t>(shard)};
+        return {entry_, submit_, static_cast<std::uint32_t>(shard)};
       }
     }
     fail_shard_on(entry_, shard_, rank);
@@ -150,8 +152,9 @@ class RANKCAST_API ArgumentRef {
 
  private:
   friend class TaskArgs;
-  ArgumentRef(const detail::ArgumentEntry* entry, std::uint32_t shard) noexcept
-      : entry_(entry), shard_(shard) {}
+  ArgumentRef(const detail::ArgumentEntry* entry, std::uint64_t submit,
+              std::uint32_t shard) noexcept
+      : entry_(entry), submit_(submit), shard_(shard) {}
 
   // By value: a reference whose address is never taken lives in registers.
   [[noreturn]] static void fail_shard_on(const detail::ArgumentEntry* entry, std::uint32_t shard,
@@ -161,14 +164,15 @@ class RANKCAST_API ArgumentRef {
   }
 
   const detail::ArgumentEntry* entry_;  // borrowed from the submit, which outlives the function
+  std::uint64_t submit_;                // whose argument it is
   std::uint32_t shard_;                 // kWholeStack for the argument as it was given
 };
 
 /// The arguments of the submit at hand, in the order in which they were given.
 class RANKCAST_API Arguments {
  public:
-  Arguments(const detail::ArgumentEntry* entries, std::size_t size) noexcept
-      : entries_(entries), size_(size) {}
+  Arguments(const detail::ArgumentEntry* entries, std::size_t size, std::uint64_t submit) noexcept
+      : entries_(entries), size_(size), submit_(submit) {}
 
   std::size_t size() const noexcept { return size_; }
   /// Throws `Error(invalid_argument)` for an index out of range.
@@ -176,7 +180,7 @@ class RANKCAST_API Arguments {
     if (index >= size_) [[unlikely]] {
       fail_index(index);
     }
-    return ArgumentRef(entries_ + index);
+    return {entries_ + index, submit_};
   }
 
  private:
@@ -184,6 +188,7 @@ class RANKCAST_API Arguments {
 
   const detail::ArgumentEntry* entries_;
   std::size_t size_;
+  std::uint64_t submit_;
 };
 
 /// The arguments of one task: tensors with their tags, in the order that the kernel documents, then
@@ -228,7 +233,9 @@ class RANKCAST_API TaskArgs {
     }
     const std::uint32_t shard =
         argument.shard_ == detail::kWholeStack ? argument.entry_->whole : argument.shard_;
-    *end_++ = {argument.entry_->number, shard, static_cast<std::uint32_t>(tag)};
+    const std::uint32_t number =
+        argument.submit_ == submit_ ? argument.entry_->number : detail::kStrange;
+    *end_++ = {number, shard, static_cast<std::uint32_t>(tag)};
     return *this;
   }
   TaskArgs& add(const DeviceTensor& tensor, Tag tag);

@@ -21,13 +21,11 @@ namespace rankcast {
 
 /// Names one allocation, for ever: no two buffers of any mesh of this process have equal ids.
 ///
-/// | field      | bits | meaning                                                     | budget |
-/// |------------|------|-------------------------------------------------------------|-------------------------------|
-/// | mesh       | 64   | incarnation of the mesh; 0: no buffer                       | never
-/// re-used                 | | rank       | 32   | where the memory is | 1,024 ranks a mesh | |
-/// slot       | 32   | row of that rank's buffer table                             | 16,777,216
-/// live buffers a rank| | generation | 32   | odd; grows by 2 each time the slot is freed | 2^31
-/// uses, then it is retired |
+/// - `mesh`: incarnation of the mesh, never used again; 0: no buffer.
+/// - `rank`: where the memory is; at most 1,024 ranks a mesh.
+/// - `slot`: row of that rank's buffer table; at most 16,777,216 live buffers a rank.
+/// - `generation`: odd, grows by 2 each time the slot is freed; after 2^31 uses the slot is
+/// retired.
 struct BufferId {
   std::uint64_t mesh = 0;
   std::int32_t rank = -1;

@@ -66,8 +66,10 @@ class ThreadLink final : public Link {
         }
         threads_.emplace_back(&ThreadLink::thread_main, state_, rank);
       } catch (const std::system_error& error) {
-        return base::failure(ErrorCode::out_of_memory, "rank {}: cannot start a thread: {}", rank,
-                             error.what())
+        return base::failure(ErrorCode::out_of_memory,
+                             "rank {}: cannot start a thread: {}; raise the limits of threads and "
+                             "memory, or open fewer ranks",
+                             rank, error.what())
             .with_rank(rank);
       }
     }

@@ -72,8 +72,12 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
 
   const mesh::StoreChooser stores = value_or_throw(mesh::StoreChooser::from_environment());
   const std::string library = value_or_throw(rank::builtin_kernel_library_path());
-  throw_if_failed(
-      environment->kernels.add_library(value_or_throw(rank::KernelLibrary::open(library))));
+  auto builtin = rank::KernelLibrary::open(library);
+  if (!builtin) {
+    // The installation's fault, or the environment's: nothing that the caller passed.
+    throw_error(failure(ErrorCode::unsupported, "the built-in kernels: {}", builtin.error().text));
+  }
+  throw_if_failed(environment->kernels.add_library(std::move(*builtin)));
 
   link::LinkOptions link_options;
   link_options.world_size = world_size;

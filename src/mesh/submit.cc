@@ -141,9 +141,8 @@ RunState* MeshCore::reserve(const graph::RunDraft& draft, std::int64_t begin_ns)
   base::MutexLock lock(mutex_);
   Status status;
   draft.used.for_each([&](int rank) {
-    mutex_.assert_held();
-    if (!status.ok()) return;
     mutex_.assert_held();  // by the lock above: the analysis does not look into lambdas
+    if (!status.ok()) return;
     const frame::FrameDraft& lane_draft = draft.lane(rank);
     auto bytes = frame::frame_bytes(lane_draft, draft.layouts.size());
     if (!bytes) {

@@ -57,6 +57,12 @@ std::vector<ResidentTensor> load_replicated(Mesh& mesh, const SafetensorsFile& f
   std::vector<std::byte> buffer;
   for (const SafetensorsFile::Entry& entry : file.entries()) {
     std::string name = entry.name;
+    if (entry.extents.size() == static_cast<std::size_t>(kMaxDims)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("tensor \"{}\" of safetensors file \"{}\" has {} dimensions; one "
+                              "replica a rank adds one, so at most {} can be loaded",
+                              entry.name, file.path(), kMaxDims, kMaxDims - 1));
+    }
     try {
       loaded.add(std::move(name), mesh.alloc_replicated(readable(file, entry, buffer)));
     } catch (const Error& error) {

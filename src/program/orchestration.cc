@@ -79,7 +79,7 @@ void OrchestratorImpl::run(const Program& program, std::span<const Argument> arg
   submit_ = current_submit;
   Orchestrator orchestrator(*this);
   const std::span<const ArgumentEntry> entries = arguments_.entries();
-  program.function()(orchestrator, Arguments(entries.data(), entries.size()));
+  program.function()(orchestrator, Arguments(entries.data(), entries.size(), submit_));
   if (!first_failure_.ok()) base::throw_error(first_failure_);
 
   if (repeating_) forget_tasks_from(repeated_);

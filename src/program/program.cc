@@ -40,7 +40,7 @@ void Arguments::fail_index(std::size_t index) const {
 }
 
 void ArgumentRef::fail_shard_on(const detail::ArgumentEntry* entry, std::uint32_t shard, int rank) {
-  if (!ArgumentRef(entry, shard).is_whole_stack()) {
+  if (!ArgumentRef(entry, 0, shard).is_whole_stack()) {
     throw_error(failure(ErrorCode::invalid_argument,
                         "shard_on({}) wants a whole stacked tensor, but the argument is {}", rank,
                         entry->kind == ArgumentKind::scalar   ? "a scalar"
@@ -61,7 +61,7 @@ ArgumentRef ArgumentRef::operator[](int shard) const {
                         is_whole_stack() ? fmt::format("shards 0 to {}", shard_count() - 1)
                                          : std::string("none to choose from")));
   }
-  return {entry_, static_cast<std::uint32_t>(shard)};
+  return {entry_, submit_, static_cast<std::uint32_t>(shard)};
 }
 
 int ArgumentRef::rank() const {

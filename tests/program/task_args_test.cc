@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "program/fake_mesh.h"
 #include "support/expect_error.h"
 
@@ -164,6 +166,36 @@ TEST_F(TaskArgsTest, ReferencesAreRefusedBeyondTheirSubmit) {
   OrchestratorImpl other(mesh_.view());
   expect_error(ErrorCode::invalid_argument, {"another submit"},
                [&] { other.run(Program("other", use), std::vector<Argument>{b}, 1); });
+}
+
+// The reference of an outer submit is good while that runs, but to no other.
+TEST_F(TaskArgsTest, AReferenceIsRefusedInsideAnotherMeshesSubmit) {
+  FakeMesh other_mesh(4, 2);
+  OrchestratorImpl other(other_mesh.view());
+  const DeviceTensor inner = other_mesh.tensor(0);
+  int refused = 0;
+  run(
+      [&](Orchestrator&, const Arguments& outer) {
+        const Program nested("nested", [&](Orchestrator& orch, const Arguments& args) {
+          orch.submit("fake.any", 0, TaskArgs{}.in(args[0]).out(outer[0]));
+        });
+        expect_error(ErrorCode::invalid_argument, {"argument 1", "another submit"},
+                     [&] { other.run(nested, std::vector<Argument>{inner}, 1); });
+        ++refused;
+      },
+      {mesh_.tensor(0)});
+  EXPECT_EQ(refused, 1);
+}
+
+TEST_F(TaskArgsTest, AReferenceThatWasKeptIsRefusedInTheNextSubmit) {
+  std::optional<ArgumentRef> kept;
+  const DeviceTensor a = mesh_.tensor(0);
+  run([&](Orchestrator&, const Arguments& args) { kept = args[0]; }, {a});
+  expect_error(ErrorCode::invalid_argument, {"argument 0", "another submit"}, [&] {
+    run([&](Orchestrator& orch,
+            const Arguments&) { orch.submit("fake.any", 0, TaskArgs{}.in(*kept)); },
+        {a});
+  });
 }
 
 TEST_F(TaskArgsTest, WhatTheProgramHoldsOutlivesASubmit) {

@@ -242,9 +242,20 @@ class TestInfo(CommandCase):
     def test_names_versions_devices_links_and_limits(self) -> None:
         ended = run("info")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for pattern in (r"rankcast \d+\.\d+\.\d+", r"cpu +available", r"null +available", r"thread +available",
+        for pattern in (r"rankcast \d+\.\d+\.\d+", r"cpu +available", r"null +available", r"thread +available", r"process +available",
                         r"max_in_flight +8", r"kernel ABI version +1"):
             self.assertRegex(ended.stdout, pattern)
+
+    def test_output_that_cannot_be_written_is_told(self) -> None:
+        for words in (["info"], ["--version"], ["--help"]):
+            with self.subTest(words=words), open("/dev/full", "w") as full:
+                ended = subprocess.run([COMMAND, *words], stdin=subprocess.DEVNULL, stdout=full,
+                                       stderr=subprocess.PIPE, text=True)
+                self.assertEqual(ended.returncode, 3)
+                self.assertIn("standard output", ended.stderr)
+
+    def test_an_empty_list_of_devices_is_a_usage_error(self) -> None:
+        self.assertEqual(run("info", "--devices", "").returncode, 2)
 
     def test_describes_the_ranks_of_devices(self) -> None:
         ended = run("info", "--devices", "cpu:0-1,null:0", "--json")

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <cstdio>
 #include <string>
 
 #include "rankcast/version.h"
@@ -161,7 +162,14 @@ class CommandLine {
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) noexcept {
-  return run_guarded([&] { return CommandLine().run(argc, argv); });
+  return run_guarded([&] {
+    const int code = CommandLine().run(argc, argv);
+    // What was printed may only fail now: a full disk, a pipe that nobody reads.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw Error(ErrorCode::unsupported, "standard output cannot be written");
+    }
+    return code;
+  });
 }
 
 }  // namespace rankcast::tools

@@ -71,10 +71,12 @@ Facts gather(const Info& command) {
   for (const char* kind : {"cpu", "null"}) {
     facts.devices.push_back(probe(kind, fmt::format("{}:0", kind), "thread"));
   }
-  facts.links.push_back(probe("thread", "null:0", "thread"));
-  if (command.devices.empty()) return facts;
+  for (const char* link : {"thread", "process"}) {
+    facts.links.push_back(probe(link, "null:0", link));
+  }
+  if (!command.devices) return facts;
   MeshOptions options;
-  options.devices = command.devices;
+  options.devices = *command.devices;
   options.link = command.link;
   Mesh mesh = Mesh::open(options);
   facts.ranks = mesh.ranks();

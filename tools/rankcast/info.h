@@ -1,12 +1,13 @@
 // `rankcast info`.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace rankcast::tools {
 
 struct Info {
-  std::string devices;  ///< Opened and described; empty: none.
+  std::optional<std::string> devices;  ///< Opened and described.
   std::string link = "thread";
   std::string json;  ///< A path, "-" for standard output, empty for none.
 };
