@@ -59,6 +59,7 @@ struct LinkResult {
   SideResult reused;
   SubmitCounters counters;  ///< Timed rounds alone.
   std::uint64_t live_buffers = 0;
+  std::string reference_ranks = "thread";  ///< What the reference's are: of the mesh's kind.
   bool reference_runs_kernel = true;
   std::vector<CalibrationResult> calibration;
   ReferenceChoice choice;

@@ -24,6 +24,8 @@ struct DispatchOptions {
   std::string safetensors;          ///< A file whose tensors are the arguments; empty: the sum job.
   std::chrono::nanoseconds limit = std::chrono::minutes(1);  ///< Of one round.
   std::optional<KernelOverride> kernel;                      ///< What the mesh runs instead.
+  /// The program that is a process rank of the reference; see ReferenceProgram::command.
+  std::string reference_command;
 };
 
 /// Throws `Error(invalid_argument)` naming the option, its value and what is accepted.

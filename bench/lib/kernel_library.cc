@@ -46,7 +46,7 @@ KernelLibrary KernelLibrary::open(const std::string& path) {
                             path, table->abi_version, table->kernel_size,
                             RANKCAST_KERNEL_ABI_VERSION, sizeof(rankcast_kernel)));
   }
-  return KernelLibrary(std::move(handle), *table);
+  return KernelLibrary(path, std::move(handle), *table);
 }
 
 KernelLibrary KernelLibrary::open_builtin() {

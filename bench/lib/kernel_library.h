@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "rankcast/kernel_abi.h"
 
@@ -21,13 +22,17 @@ class KernelLibrary {
   /// there. Throws as `open`.
   static KernelLibrary open_builtin();
 
+  /// Of the file, as `open` was given it.
+  const std::string& path() const { return path_; }
+
   /// Throws `Error(unsupported)` for a name that the library has not.
   const rankcast_kernel& find(std::string_view name) const;
 
  private:
-  KernelLibrary(std::shared_ptr<void> handle, const rankcast_kernel_table& table)
-      : handle_(std::move(handle)), table_(&table) {}
+  KernelLibrary(std::string path, std::shared_ptr<void> handle, const rankcast_kernel_table& table)
+      : path_(std::move(path)), handle_(std::move(handle)), table_(&table) {}
 
+  std::string path_;
   std::shared_ptr<void> handle_;        // closed with the last copy
   const rankcast_kernel_table* table_;  // in the library that handle_ keeps loaded
 };

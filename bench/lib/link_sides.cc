@@ -52,20 +52,29 @@ LinkSides::LinkSides(const Job& job, Mesh mesh, std::string link, const Dispatch
     minimum_result_.live_buffers = minimum_->live_buffers();
   }
 
-  const rankcast_kernel* kernel = nullptr;
   if (!product_->checked_ranks().empty()) {
     kernels_ = KernelLibrary::open_builtin();
-    kernel = &kernels_->find(job.kernel());
     result_.verified = true;
   }
-  reference_ = std::make_unique<Reference>(job, kernel, reference_spin(ranks));
+  reference_ = std::make_unique<Reference>(job, reference_ranks(job, options.reference_command),
+                                           reference_spin(ranks));
   reference_rounds_ = job.rounds();
   repacked_ = std::make_unique<ReferenceSide>(job, *reference_, *reference_rounds_,
                                               Packing::repacked, options.limit);
   reused_ = std::make_unique<ReferenceSide>(job, *reference_, *reference_rounds_, Packing::reused,
                                             options.limit);
-  result_.reference_runs_kernel = kernel != nullptr;
+  result_.reference_ranks = reference_->ranks();
+  result_.reference_runs_kernel = kernels_.has_value();
   result_.live_buffers = product_->live_buffers();
+}
+
+std::unique_ptr<ReferenceRanks> LinkSides::reference_ranks(const Job& job,
+                                                           const std::string& command) const {
+  if (result_.link == "process") {
+    return process_ranks({command, kernels_ ? kernels_->path() : std::string(),
+                          kernels_ ? job.kernel() : std::string()});
+  }
+  return thread_ranks(kernels_ ? &kernels_->find(job.kernel()) : nullptr);
 }
 
 LinkSides::Contestant LinkSides::contestant(const char* name, Side& side, SideResult& result,

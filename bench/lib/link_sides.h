@@ -52,6 +52,8 @@ class LinkSides {
   LinkResult finish();
 
  private:
+  /// Of the kind of the mesh's.
+  std::unique_ptr<ReferenceRanks> reference_ranks(const Job& job, const std::string& command) const;
   Contestant contestant(const char* name, Side& side, SideResult& result, Product* mesh);
 
   // Tear-down, in this order (the reverse of the members): the mesh without spares; the mesh; the

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <latch>
 #include <numeric>
+#include <optional>
 #include <random>
-#include <system_error>
+#include <string>
 #include <utility>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/futex.h"
 #include "bench/lib/dl_type.h"
@@ -21,21 +22,15 @@ namespace {
 
 constexpr std::size_t kBufferAlignment = 256;
 constexpr double kMicro = 1e-3;
+constexpr std::int64_t kLookNs = 100'000'000;  // of a sleep, before a look for ranks that are gone
+constexpr std::int64_t kStartLimitNs = 30'000'000'000;
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-template <class T>
-T* allocate_bytes(std::uint64_t bytes, std::size_t alignment) {
-  void* memory =
-      std::aligned_alloc(alignment, round_up(std::max<std::uint64_t>(bytes, 1), alignment));
-  if (memory == nullptr) {
-    throw Error(
-        ErrorCode::out_of_memory,
-        fmt::format("the reference needs {} bytes for one rank, and there are none", bytes));
-  }
-  return static_cast<T*>(memory);
+base::Deadline next_look(base::Deadline deadline) {
+  return base::Deadline::at(std::min(deadline.ns(), base::now_ns() + kLookNs));
 }
 
 }  // namespace
@@ -44,8 +39,8 @@ const char* bell_name(Bell bell) noexcept {
   return bell == Bell::each ? "one bell a rank" : "one bell for all";
 }
 
-Reference::Reference(const Job& job, const rankcast_kernel* kernel, base::SpinPolicy spin)
-    : kernel_(kernel), spin_(spin) {
+Reference::Reference(const Job& job, std::unique_ptr<ReferenceRanks> ranks, base::SpinPolicy spin)
+    : ranks_(std::move(ranks)), spin_(spin) {
   lay_out(job);
   start();
 }
@@ -56,8 +51,16 @@ void Reference::lay_out(const Job& job) {
   const std::span<const JobTensor> tensors = job.tensors();
   const std::size_t ranks = static_cast<std::size_t>(job.ranks());
   args_ = tensors.size();
+  ReferenceSizes sizes{static_cast<std::uint32_t>(ranks), static_cast<std::uint32_t>(args_), 0};
   for (const JobTensor& tensor : tensors) {
-    Layout& layout = layouts_.emplace_back();
+    sizes.tensor_bytes += round_up(tensor.size_bytes(), kBufferAlignment);
+  }
+  memory_ = ReferenceMemory::create(ranks_->allocate(ReferenceMemory::bytes_needed(sizes)), sizes);
+  memory_.head().spin = spin_;
+  for (std::size_t i = 0; i < args_; ++i) {
+    const JobTensor& tensor = tensors[i];
+    ReferenceLayout& layout = memory_.layouts()[i];
+    layout.dtype = dl_type(tensor.dtype);
     layout.dims = tensor.shape.dims();
     std::int64_t stride = 1;
     for (int dim = layout.dims - 1; dim >= 0; --dim) {
@@ -65,7 +68,7 @@ void Reference::lay_out(const Job& job) {
       layout.strides[static_cast<std::size_t>(dim)] = stride;
       stride *= tensor.shape[dim];
     }
-    tags_.push_back(static_cast<std::uint8_t>(tensor.tag));
+    memory_.tags()[i] = static_cast<std::uint8_t>(tensor.tag);
   }
 
   // Handles meet the table, and tensors the memory, in no order.
@@ -74,26 +77,24 @@ void Reference::lay_out(const Job& job) {
   std::iota(slot_of.begin(), slot_of.end(), 0U);
   std::shuffle(slot_of.begin(), slot_of.end(), random);
   slots_.resize(slot_of.size());
+  offsets_.resize(slot_of.size());
   std::vector<std::size_t> order(args_);
   std::iota(order.begin(), order.end(), std::size_t{0});
 
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>());
     std::shuffle(order.begin(), order.end(), random);
-    lane.offsets.resize(args_);
+    std::uint64_t end = 0;
     for (const std::size_t tensor : order) {
-      lane.offsets[tensor] = lane.memory_bytes;
-      lane.memory_bytes += round_up(tensors[tensor].size_bytes(), kBufferAlignment);
+      offsets_[rank * args_ + tensor] = end;
+      end += round_up(tensors[tensor].size_bytes(), kBufferAlignment);
     }
-    lane.memory.reset(allocate_bytes<std::byte>(lane.memory_bytes, kBufferAlignment));
-    lane.frame.reset(allocate_bytes<Slot>(args_ * sizeof(Slot), 4096));
-    std::uninitialized_default_construct_n(lane.frame.get(), args_);
     for (std::size_t tensor = 0; tensor < args_; ++tensor) {
       const std::span<const std::byte> bytes = job.initial(tensor, static_cast<int>(rank));
-      std::memcpy(lane.memory.get() + lane.offsets[tensor], bytes.data(), bytes.size());
+      const std::uint64_t offset = offsets_[rank * args_ + tensor];
+      std::memcpy(memory_.tensors(rank) + offset, bytes.data(), bytes.size());
       const std::uint32_t at = slot_of[rank * args_ + tensor];
-      slots_[at] = Slot{at % 7 + 1,   static_cast<std::uint32_t>(tensor), at, lane.offsets[tensor],
-                        bytes.size(), dl_type(tensors[tensor].dtype)};
+      slots_[at] = ReferenceSlot{at % 7 + 1,   static_cast<std::uint32_t>(tensor), at, offset,
+                                 bytes.size(), dl_type(tensors[tensor].dtype)};
       handles_.push_back({at, slots_[at].generation});
     }
   }
@@ -101,9 +102,9 @@ void Reference::lay_out(const Job& job) {
 }
 
 std::span<std::byte> Reference::tensor(int rank, std::size_t index) {
-  const Lane& lane = *lanes_[static_cast<std::size_t>(rank)];
-  const Handle& handle = handles_[static_cast<std::size_t>(rank) * args_ + index];
-  return {lane.memory.get() + lane.offsets[index], slots_[handle.slot].bytes};
+  const std::size_t at = static_cast<std::size_t>(rank) * args_ + index;
+  return {memory_.tensors(static_cast<std::size_t>(rank)) + offsets_[at],
+          slots_[handles_[at].slot].bytes};
 }
 
 void Reference::use(ReferenceChoice choice) {
@@ -119,20 +120,20 @@ bool Reference::pack(std::size_t rank, bool write) noexcept {
   const std::size_t table_size = slots_.size();
   const Handle* handles = handles_.data() + rank * args_;
   std::uint32_t bad = 0;
-  const auto checked = [&](Handle handle) -> const Slot& {
+  const auto checked = [&](Handle handle) -> const ReferenceSlot& {
     const bool outside = handle.slot >= table_size;
-    const Slot& slot = slots_[outside ? 0 : handle.slot];
+    const ReferenceSlot& slot = slots_[outside ? 0 : handle.slot];
     bad |= (slot.generation ^ handle.generation) | static_cast<std::uint32_t>(outside);
     return slot;
   };
-  Slot* frame = lanes_[rank]->frame.get();
+  ReferenceSlot* frame = memory_.frame(rank);
   if (!write) {
     for (std::size_t i = 0; i < args_; ++i) checked(handles[i]);
   } else if (choice_.stores == base::StoreKind::ordinary) {
     for (std::size_t i = 0; i < args_; ++i) frame[i] = checked(handles[i]);
   } else {
     for (std::size_t i = 0; i < args_; ++i) {
-      base::store_frame(frame + i, &checked(handles[i]), sizeof(Slot), choice_.stores);
+      base::store_frame(frame + i, &checked(handles[i]), sizeof(ReferenceSlot), choice_.stores);
     }
   }
   return bad == 0;
@@ -141,44 +142,55 @@ bool Reference::pack(std::size_t rank, bool write) noexcept {
 // The race: a rank says that it sleeps and looks at its bell again; the host rings and looks who
 // sleeps. With all four sequentially consistent one of them sees the other.
 void Reference::ring(std::uint32_t round) noexcept {
+  ReferenceHead& head = memory_.head();
   if (choice_.bell == Bell::all) {
-    base::store_seq_cst(bell_for_all_, round);  // pairs: reference-bell
-    if (base::load_seq_cst(ranks_asleep_) != 0) base::futex_wake(bell_for_all_, base::kFutexAll);
+    base::store_seq_cst(head.bell_for_all, round);  // pairs: reference-bell
+    if (base::load_seq_cst(head.ranks_asleep) != 0) {
+      base::futex_wake(head.bell_for_all, base::kFutexAll);
+    }
     return;
   }
-  for (const std::unique_ptr<Lane>& lane : lanes_) {
-    base::store_seq_cst(lane->bell, round);  // pairs: reference-bell
-    if (base::load_seq_cst(lane->asleep) != 0) base::futex_wake(lane->bell, base::kFutexAll);
+  for (std::size_t rank = 0; rank < memory_.ranks(); ++rank) {
+    ReferenceLane& lane = memory_.lane(rank);
+    base::store_seq_cst(lane.bell, round);  // pairs: reference-bell
+    if (base::load_seq_cst(lane.asleep) != 0) base::futex_wake(lane.bell, base::kFutexAll);
   }
 }
 
-// The race: the host says that it sleeps and looks at `done_` again; the last rank stores `done_`
+// The race: the host says that it sleeps and looks at `done` again; the last rank stores `done`
 // and looks whether the host sleeps.
-bool Reference::wait_done(std::uint32_t round, std::int64_t limit_ns) noexcept {
+bool Reference::wait_done(std::uint32_t round, std::int64_t limit_ns) {
+  ReferenceHead& head = memory_.head();
   base::Spinner spinner(spin_);
   do {
-    if (base::load_acquire(done_) == round) return true;  // pairs: reference-done
+    if (base::load_acquire(head.done) == round) return true;  // pairs: reference-done
   } while (spinner.keep_spinning());
   const base::Deadline deadline = base::Deadline::after(limit_ns);
   for (;;) {
-    base::store_seq_cst(host_asleep_, 1);
-    const std::uint32_t seen = base::load_seq_cst(done_);  // pairs: reference-done
-    base::FutexResult slept = base::FutexResult::changed;
-    if (seen != round) slept = base::futex_wait(done_, seen, base::kFutexAll, deadline);
-    base::store_relaxed(host_asleep_, 0);  // relaxed: a stale 1 costs one wake-up call, no more
-    if (base::load_acquire(done_) == round) return true;  // pairs: reference-done
-    if (slept == base::FutexResult::timed_out) return false;
+    base::store_seq_cst(head.host_asleep, 1);
+    const std::uint32_t seen = base::load_seq_cst(head.done);  // pairs: reference-done
+    if (seen != round) base::futex_wait(head.done, seen, base::kFutexAll, next_look(deadline));
+    base::store_relaxed(head.host_asleep, 0);  // relaxed: a stale 1 costs one wake-up call, no more
+    if (base::load_acquire(head.done) == round) return true;  // pairs: reference-done
+    throw_if_lost();
+    if (deadline.passed()) return false;
   }
+}
+
+void Reference::throw_if_lost() {
+  const std::optional<std::string> lost = ranks_->find_lost();
+  if (lost)
+    throw Error(ErrorCode::rank_lost, fmt::format("a rank of the reference has ended: {}", *lost));
 }
 
 const RoundTimes& Reference::round(Packing packing, std::chrono::nanoseconds limit) {
   const std::uint32_t round = ++round_;
   const bool write = packing == Packing::repacked || !packed_;
-  base::store_relaxed(left_,
-                      static_cast<std::uint32_t>(lanes_.size()));  // relaxed: the bell orders it
+  const auto ranks = static_cast<std::uint32_t>(memory_.ranks());
+  base::store_relaxed(memory_.head().left, ranks);  // relaxed: the bell orders it
   const std::int64_t begin = base::now_ns();
   bool good = true;
-  for (std::size_t rank = 0; rank < lanes_.size(); ++rank) good &= pack(rank, write);
+  for (std::size_t rank = 0; rank < ranks; ++rank) good &= pack(rank, write);
   if (!good) throw Error(ErrorCode::internal, "the reference holds a handle that names no slot");
   if (write) base::store_fence(choice_.stores);
   packed_ = true;
@@ -199,8 +211,8 @@ void Reference::take_report(std::int64_t begin_ns, std::int64_t submitted_ns,
   times_.submit_us = static_cast<double>(submitted_ns - begin_ns) * kMicro;
   times_.wait_us = static_cast<double>(done_ns - submitted_ns) * kMicro;
   times_.total_us = static_cast<double>(done_ns - begin_ns) * kMicro;
-  for (std::size_t rank = 0; rank < lanes_.size(); ++rank) {
-    const Lane& lane = *lanes_[rank];
+  for (std::size_t rank = 0; rank < memory_.ranks(); ++rank) {
+    const ReferenceLane& lane = memory_.lane(rank);
     if (lane.status != RANKCAST_OK) {
       throw Error(ErrorCode::task_failed,
                   fmt::format("the kernel failed on rank {} of the reference: {}", rank,
@@ -213,39 +225,46 @@ void Reference::take_report(std::int64_t begin_ns, std::int64_t submitted_ns,
 }
 
 void Reference::start() {
-  base::store_relaxed(stop_, 0);  // relaxed: no thread is there yet
-  std::latch ready(static_cast<std::ptrdiff_t>(lanes_.size()));
-  std::size_t rank = 0;
+  ReferenceHead& head = memory_.head();
+  head.bell = choice_.bell;
+  head.first_round = round_ + 1;
+  base::store_relaxed(head.stop, 0);   // relaxed: no rank is there yet
+  base::store_relaxed(head.ready, 0);  // relaxed: the same
   try {
-    for (; rank < lanes_.size(); ++rank) {
-      lanes_[rank]->thread =
-          std::thread([this, &ready, rank, bell = choice_.bell, first = round_ + 1] {
-            run_rank(static_cast<int>(rank), bell, first, ready);
-          });
+    ranks_->start(memory_);
+    wait_ready();
+    for (std::size_t rank = 0; rank < memory_.ranks(); ++rank) {
+      const ReferenceLane& lane = memory_.lane(rank);
+      if (lane.status == RANKCAST_OK) continue;
+      throw Error(ErrorCode::task_failed,
+                  fmt::format("the kernel cannot be prepared: {}", lane.failure.text));
     }
-  } catch (const std::system_error& error) {
-    ready.count_down(static_cast<std::ptrdiff_t>(lanes_.size() - rank));
-    ready.wait();
+  } catch (...) {
     stop();
-    throw Error(
-        ErrorCode::out_of_memory,
-        fmt::format("the reference cannot start the thread of rank {}: {}", rank, error.what()));
+    throw;
   }
-  ready.wait();
-  for (rank = 0; rank < lanes_.size(); ++rank) {
-    if (lanes_[rank]->status == RANKCAST_OK) continue;
-    const std::string text = lanes_[rank]->failure.text;
-    stop();
-    throw Error(ErrorCode::task_failed, fmt::format("the kernel cannot be prepared: {}", text));
+}
+
+void Reference::wait_ready() {
+  std::atomic<std::uint32_t>& ready = memory_.head().ready;
+  const base::Deadline deadline = base::Deadline::after(kStartLimitNs);
+  for (;;) {
+    const std::uint32_t seen = base::load_seq_cst(ready);  // pairs: reference-ready
+    if (seen == memory_.ranks()) return;
+    if (deadline.passed()) {
+      throw Error(ErrorCode::deadline_exceeded,
+                  fmt::format("of {} ranks of the reference {} have started in time",
+                              memory_.ranks(), seen));
+    }
+    throw_if_lost();
+    base::futex_wait(ready, seen, base::kFutexAll, next_look(deadline));
   }
 }
 
 void Reference::stop() noexcept {
-  base::store_relaxed(stop_, 1);  // relaxed: the bell orders it
+  base::store_relaxed(memory_.head().stop, 1);  // relaxed: the bell orders it
   ring(round_ + 1);
-  for (const std::unique_ptr<Lane>& lane : lanes_) {
-    if (lane->thread.joinable()) lane->thread.join();
-  }
+  ranks_->join();
   ring(round_);
 }
 

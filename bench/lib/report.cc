@@ -131,8 +131,8 @@ void add_reference(Table& table, const LinkResult& link) {
                                bell_name(tried.choice.bell),
                                base::store_kind_name(tried.choice.stores), tried.total_us);
   }
-  table.line("reference: {}, {} stores{} (totals tried: {})", bell_name(link.choice.bell),
-             base::store_kind_name(link.choice.stores),
+  table.line("reference: {} ranks, {}, {} stores{} (totals tried: {})", link.reference_ranks,
+             bell_name(link.choice.bell), base::store_kind_name(link.choice.stores),
              link.reference_runs_kernel ? "" : ", no kernel", calibration);
 }
 

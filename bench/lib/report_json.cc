@@ -61,7 +61,7 @@ Json machine_json(const Machine& machine, const Build& build) {
 }
 
 Json reference_json(const LinkResult& link) {
-  return {{"ranks", "thread"},
+  return {{"ranks", link.reference_ranks},
           {"repacked", side_json(link.repacked)},
           {"reused", side_json(link.reused)}};
 }

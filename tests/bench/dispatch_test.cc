@@ -17,6 +17,7 @@ DispatchOptions small_options() {
   options.devices = "cpu:0-2";
   options.rounds = 25;
   options.tensor_args = 5;
+  options.reference_command = std::string(RANKCAST_TEST_COMMAND);
   return options;
 }
 
@@ -85,6 +86,7 @@ TEST(Dispatch, BothLinksTakeTurnsInOneRun) {
     EXPECT_EQ(link.counters.table_visits, result.links[0].counters.table_visits);
     EXPECT_EQ(link.counters.bytes_written, result.links[0].counters.bytes_written);
     EXPECT_FALSE(link.calibration.empty());
+    EXPECT_EQ(link.reference_ranks, link.link);
     EXPECT_GT(link.ratio.submit, 0);
     expect_rounds(link.product, 25, 2, 3);
     expect_rounds(link.repacked, 25, 2, 3);
@@ -117,7 +119,8 @@ TEST(Dispatch, OneLinkIsComparedWithNoOther) {
   options.link = "process";
   const DispatchResult result = run_dispatch(options);
   EXPECT_EQ(result.verified, true) << wrong_result_text(result);
-  EXPECT_EQ(result.links.size(), 1U);
+  ASSERT_EQ(result.links.size(), 1U);
+  EXPECT_EQ(result.links[0].reference_ranks, "process");
   EXPECT_FALSE(result.process_over_thread);
 }
 

@@ -138,6 +138,7 @@ DispatchResult both_links() {
   both.dispatches = 168;
   LinkResult process = link("process");
   process.product = side(150);
+  process.reference_ranks = std::string("process");
   process.counters.wakes = 80;
   both.links.insert(both.links.begin(), std::move(process));
   both.process_over_thread = LinkRatios{1.25, 1.125};
@@ -163,6 +164,8 @@ TEST(DispatchJson, SeveralLinksHaveTheKeysOfAMeshEach) {
   EXPECT_EQ(report["links"]["thread"]["submit_us"]["min"], 100);
   EXPECT_EQ(report["links"]["process"]["submit_us"]["min"], 150);
   EXPECT_EQ(report["links"]["process"]["counters"]["wakes"], 2);
+  EXPECT_EQ(report["links"]["process"]["reference"]["ranks"], "process");
+  EXPECT_EQ(report["links"]["thread"]["reference"]["ranks"], "thread");
 }
 
 TEST(DispatchJson, AWrongLinkIsTold) {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -38,6 +40,17 @@ class CommandCase(unittest.TestCase):
             self.assertIn(word, ended.stderr)
 
 
+def children_of(process: subprocess.Popen[str]) -> dict[int, str]:
+    """The command line of each process that this one has started and that has not ended."""
+    found = {}
+    for task in pathlib.Path(f"/proc/{process.pid}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended since
+            for pid in task.read_text().split():
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+                found[int(pid)] = words.replace(b"\0", b" ").decode()
+    return found
+
+
 class TestUsage(CommandCase):
     def test_version(self) -> None:
         ended = run("--version")
@@ -50,6 +63,10 @@ class TestUsage(CommandCase):
             self.assertEqual(ended.returncode, 0)
             self.assertIn("Usage", ended.stdout)
             self.assertEqual(ended.stderr, "")
+
+    def test_the_rank_of_a_reference_is_no_command_of_a_user(self) -> None:
+        self.assertNotIn("reference-rank", run("--help").stdout)
+        self.expect_error(2, ("reference-rank", "by hand"), run("reference-rank"))
 
     def test_wrong_words_are_usage_errors(self) -> None:
         for words, said in (
@@ -151,7 +168,8 @@ class TestDispatch(CommandCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         report = json.loads(ended.stdout)
         self.assertEqual((report["link"], list(report["links"])), ("thread,process", ["thread", "process"]))
-        for link in report["links"].values():
+        for name, link in report["links"].items():
+            self.assertEqual(link["reference"]["ranks"], name)
             self.assertIs(link["verified"], True)
             self.assertEqual(link["counters"]["allocations"], 0)
             self.assertGreater(link["ratio"]["submit"], 0)
@@ -164,7 +182,7 @@ class TestDispatch(CommandCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         report = json.loads(ended.stdout)
         self.assertIs(report["verified"], True)
-        self.assertEqual(report["link"], "process")
+        self.assertEqual((report["link"], report["reference"]["ranks"]), ("process", "process"))
         self.assertNotIn("links", report)
         self.assertNotIn("process_over_thread", report["ratio"])
 
@@ -200,6 +218,64 @@ class TestDispatch(CommandCase):
                 running.kill()
             self.assertEqual((running.returncode, out, error), (130, "", "rankcast: interrupted\n"))
             self.assertEqual(os.listdir(folder), [])
+
+
+class TestProcesses(CommandCase):
+    """What ends the command ends the processes of its ranks, those of the mesh and of the reference."""
+
+    RANKS = 3
+
+    def end(self, signals: tuple[signal.Signals, ...]) -> subprocess.Popen[str]:
+        running = subprocess.Popen(
+            [COMMAND, "bench", "dispatch", "--devices", f"cpu:0-{self.RANKS - 1}", "--tensor-args", "4",
+             "--rounds", "10000000", "--link", "thread,process"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(running.stdout.close)
+        self.addCleanup(running.stderr.close)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        watched = self.watch_all(running)
+        for number in signals:
+            running.send_signal(number)
+        running.send_signal(signal.SIGCONT)
+        running.wait(timeout=HANG_LIMIT_S)
+        for pidfd in watched:
+            ended, _, _ = select.select([pidfd], [], [], HANG_LIMIT_S)
+            self.assertEqual(ended, [pidfd], "a rank outlives the command")
+        return running
+
+    def ranks_of(self, running: subprocess.Popen[str]) -> list[int]:
+        """All its processes at a moment when none of them is missing, else none."""
+        children = children_of(running)
+        ranks = [pid for pid, words in children.items() if "rankcast-rank" in words]
+        references = [pid for pid, words in children.items() if "reference-rank" in words]
+        return ranks + references if (len(ranks), len(references)) == (self.RANKS, self.RANKS) else []
+
+    def watch_all(self, running: subprocess.Popen[str]) -> list[int]:
+        """Stops the command when it has all its processes, and opens a pidfd of each."""
+        while True:
+            self.assertIsNone(running.poll())
+            if not self.ranks_of(running):
+                continue
+            running.send_signal(signal.SIGSTOP)
+            self.assertTrue(os.WIFSTOPPED(os.waitpid(running.pid, os.WUNTRACED)[1]))
+            if ranks := self.ranks_of(running):
+                watched = [os.pidfd_open(pid) for pid in ranks]
+                for pidfd in watched:
+                    self.addCleanup(os.close, pidfd)
+                return watched
+            running.send_signal(signal.SIGCONT)
+
+    def test_a_killed_command_leaves_no_process(self) -> None:
+        self.assertEqual(self.end((signal.SIGKILL,)).returncode, -signal.SIGKILL)
+
+    def test_an_interrupted_command_leaves_no_process(self) -> None:
+        ended = self.end((signal.SIGINT,))
+        self.assertEqual((ended.returncode, ended.stderr.read()), (130, "rankcast: interrupted\n"))
+
+    def test_a_second_signal_ends_it_at_once_and_leaves_no_process(self) -> None:
+        ended = self.end((signal.SIGINT, signal.SIGTERM, signal.SIGTERM))
+        self.assertIn(ended.returncode, (130, -signal.SIGTERM))
 
 
 def safetensors(header: bytes, data: bytes) -> bytes:

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <string>
 
+#include "bench/lib/reference_ranks.h"
 #include "rankcast/version.h"
 #include "tools/rankcast/bench_dispatch.h"
 #include "tools/rankcast/exit_code.h"
@@ -48,6 +49,8 @@ class CommandLine {
     dispatch_ =
         bench_->add_subcommand("dispatch", "One program cast to all ranks, round after round");
     add_dispatch();
+    reference_rank_ = app_.add_subcommand(bench::kReferenceRankCommand);
+    reference_rank_->group("");  // not in the help: a benchmark starts it
   }
 
   int run(int argc, const char* const* argv) {
@@ -62,6 +65,12 @@ class CommandLine {
     if (info_->parsed()) {
       if (info_json_->count() > 0 && info_command_.json.empty()) info_command_.json = "-";
       return run_guarded([&] { return run_info(info_command_); });
+    }
+    if (reference_rank_->parsed()) {
+      return run_guarded([] {
+        bench::run_reference_process();
+        return kExitGood;
+      });
     }
     if (!dispatch_->parsed()) {
       const char* missing = bench_->parsed() ? "bench needs a benchmark: dispatch"
@@ -149,10 +158,11 @@ class CommandLine {
   static constexpr double kMaxTimeoutS = 1e6;
 
   CLI::App app_{"Tensors that stay on many devices, and programs cast to all of them at once"};
-  CLI::App* info_ = nullptr;  // owned by app_, as the next four
+  CLI::App* info_ = nullptr;  // owned by app_, as the next five
   CLI::Option* info_json_ = nullptr;
   CLI::App* bench_ = nullptr;
   CLI::App* dispatch_ = nullptr;
+  CLI::App* reference_rank_ = nullptr;
   Info info_command_;
   BenchDispatch dispatch_command_;
   std::int64_t live_buffers_ = -1;
