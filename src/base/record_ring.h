@@ -61,8 +61,8 @@ class RingWriter {
 
   std::size_t capacity() const noexcept { return mask_ + 1; }
 
-  /// True if `records` more can be written. Reads the rank's head only when the last value seen
-  /// does not suffice.
+  /// True if `records` more can be written; false where the rank's head is damaged. Reads the head
+  /// only when the last value seen does not suffice.
   bool has_room(std::size_t records = 1) noexcept {
     if (room_seen() >= records) return true;
     seen_head_ = load_acquire(head_->count);  // pairs: ring-head
@@ -93,9 +93,11 @@ class RingWriter {
   }
 
  private:
-  // seen_head_ may pass written_ never: the rank takes only what was published.
+  // A head that passes what was written, or lies further back than the ring is long, is damaged:
+  // the rank takes only what was published. There is no room then.
   std::size_t room_seen() const noexcept {
-    return capacity() - static_cast<std::size_t>(written_ - seen_head_);
+    const std::uint64_t pending = written_ - seen_head_;
+    return pending <= capacity() ? capacity() - static_cast<std::size_t>(pending) : 0;
   }
 
   BasicRingTail<Atomics>*

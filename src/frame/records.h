@@ -22,7 +22,7 @@
 
 namespace rankcast::frame {
 
-inline constexpr std::uint16_t kFormatVersion = 1;
+inline constexpr std::uint16_t kFormatVersion = 2;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 
 /// Frames, side blocks and their sections begin at multiples of this.
@@ -248,14 +248,15 @@ enum class Outcome : std::uint8_t {
   rank_lost = 4,  // its rank died
 };
 
-inline constexpr std::size_t kErrorTextBytes = 472;
+inline constexpr std::size_t kErrorTextBytes = 468;
 
 /// What a lane tells about a run. Written by its rank (or the keeper for a dead one) before the
-/// timeline advances past the run, read by the host after.
+/// timeline advances past the run, read by the host after (frame/report.h).
 struct alignas(64) LaneReport {
   std::int64_t entry_ns = 0;  // monotonic clock
   std::int64_t exit_ns = 0;
   std::uint64_t heap_base = 0;  // written by the host: this lane's heap block of the run
+  std::uint64_t run = 0;        // that this is the report of
   std::uint32_t error_task =
       kNone;  // number in the run of the lane's first failed task; kNone: none, or no task's
   std::uint8_t error_code = 0;  // a rankcast::ErrorCode; 0: no error

@@ -3,7 +3,8 @@
 //   ControlHeader | Channel x world_size | record slots, ring_capacity x world_size | shared area
 //
 // Who writes and who reads each line is said at its member. Created zeroed by the host, then
-// attached by each side.
+// attached by each side. Ranks may be damaged: the host believes nothing here that a rank can write
+// (of rings, base/record_ring.h; of reports, report_of; of runs, frame/report.h).
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,7 @@ using RankRing = base::RingReader<RecordBytes>;
 enum class RankState : std::uint32_t {
   starting,
   ready,
-  failed,   // it never became ready: error_code and report say why
+  failed,   // it never became ready, or it gave up: error_code and report say why
   stopped,  // it took the record that told it to stop; only ranks in other processes say so
 };
 
@@ -49,10 +50,16 @@ struct Channel {
   // Written by: the rank (the host before a successor starts). Read by: the host. Ordered by:
   // seq_cst, then HostWaiters::notify.
   alignas(base::kCacheLine) std::atomic<RankState> state{RankState::starting};
-  std::uint32_t error_code = 0;    // written by the rank before state, read by the host after it
+  // Written by the rank, once: before state, or before its timeline passes a record that it could
+  // not answer otherwise. Read by the host after either.
+  std::uint32_t error_code = 0;
   char report[kReportBytes] = {};  // the same; a text with a final 0
 };
 static_assert(sizeof(Channel) % base::kCacheLine == 0);
+
+/// What a rank has reported through its channel: success as long as it has reported no failure;
+/// `internal` for what no rank reports. Names the rank.
+base::Status report_of(const Channel& channel, int rank);
 
 struct ControlHeader {
   static constexpr std::uint32_t kMagic = 0x4c435352;  // "RSCL"
@@ -88,21 +95,23 @@ class Control {
   /// too small or was not laid out by create.
   static base::Result<Control> attach(std::byte* base, std::uint64_t bytes);
 
-  int world_size() const noexcept { return static_cast<int>(header_->world_size); }
+  int world_size() const noexcept { return world_size_; }
   base::Doorbell& doorbell() const noexcept { return header_->doorbell; }
   base::HostWaiters& waiters() const noexcept { return header_->waiters; }
   base::KeeperWord& keeper_word() const noexcept { return header_->keeper; }
   std::atomic<std::uint32_t>& rank_was_lost() const noexcept { return header_->rank_was_lost; }
   Channel& channel(int rank) const noexcept { return channels_[rank]; }
   std::span<RecordBytes> slots(int rank) const noexcept {
-    return {slots_ + static_cast<std::size_t>(rank) * header_->ring_capacity,
-            header_->ring_capacity};
+    return {slots_ + static_cast<std::size_t>(rank) * ring_capacity_, ring_capacity_};
   }
   std::byte* shared() const noexcept { return shared_; }
 
  private:
-  void point_into(std::byte* base) noexcept;
+  void point_into(std::byte* base, int world_size, std::uint32_t ring_capacity) noexcept;
 
+  // Sizes are kept here, once checked: every rank may write the memory.
+  int world_size_ = 0;
+  std::uint32_t ring_capacity_ = 0;
   ControlHeader* header_ = nullptr;  // borrowed from the link's memory, which outlives every use
   Channel* channels_ = nullptr;
   RecordBytes* slots_ = nullptr;

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "base/segment.h"
+#include "base/untrusted.h"
 #include "link/kinds.h"
 #include "link/process_words.h"
 #include "link/rank_output.h"
@@ -306,12 +307,7 @@ class ProcessLink final : public Link {
         one.phase = Rank::Phase::running;
         return {};
       case RankState::failed:
-        if (channel.error_code >= 1 &&
-            channel.error_code <= static_cast<std::uint32_t>(ErrorCode::internal)) {
-          const std::string_view said(channel.report, strnlen(channel.report, kReportBytes));
-          return base::failure(static_cast<ErrorCode>(channel.error_code), "rank {}: {}", rank,
-                               said);
-        }
+        if (base::error_code_of(channel.error_code)) return report_of(channel, rank);
         break;
       case RankState::starting:
         if (!one.process.reaped()) return {};

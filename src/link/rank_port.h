@@ -41,8 +41,14 @@ class RankPort {
   /// Tells the host that the rank is ready, or why it never will be. Called once, first.
   void report(const base::Status& status) noexcept;
 
+  /// Tells the host of a record that has no run record to be answered in. The first one told stays.
+  void complain(const base::Status& status) noexcept;
+
+  /// The rank cannot go on. Its timeline stays; in a process of its own it is a lost rank.
+  void give_up() noexcept;
+
   /// Tells the host that the rank ended because it was told to; nothing for one that never was
-  /// ready. The last call.
+  /// ready or gave up. The last call.
   void tell_stopped() noexcept;
 
   /// The next record, in the order of publication; waits for it (P3).
@@ -62,6 +68,9 @@ class RankPort {
   /// (seq_cst).
   void wake() noexcept { control_.doorbell().ring_waiting(base::RankSet::of(rank_)); }
 
+  /// Where this lane's timeline is.
+  base::TimelineValue timeline() const noexcept { return channel_->timeline.peek(); }
+
   /// Moves this lane's timeline within a run.
   void advance(base::TimelineValue value) noexcept { channel_->timeline.advance(value); }
 
@@ -75,6 +84,13 @@ class RankPort {
     const bool last = lanes_left.count_down(value.run());
     if (last || base::load_seq_cst(control_.rank_was_lost()) != 0) control_.waiters().notify();
     keeper_->notify_if(notify_keeper);
+  }
+
+  /// The same for a record that names no run record: host threads look for themselves.
+  void finish_unanswered(base::TimelineValue value) noexcept {
+    channel_->timeline.advance(value);
+    control_.waiters().notify();
+    keeper_->notify_if(true);
   }
 
   /// The rank's address of a segment; null when there is none.

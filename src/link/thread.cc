@@ -131,9 +131,7 @@ class ThreadLink final : public Link {
             .with_rank(rank);
       }
       if (base::load_seq_cst(channel.state) == RankState::failed) {
-        return base::failure(static_cast<ErrorCode>(channel.error_code), "rank {}: {}", rank,
-                             channel.report)
-            .with_rank(rank);
+        return report_of(channel, rank);
       }
     }
     return {};

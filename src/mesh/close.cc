@@ -83,6 +83,7 @@ void MeshCore::tell_ranks_to_stop() {
     base::MutexLock lock(mutex_);
     if (!std::exchange(told_to_stop_, true)) {
       for (int rank = 0; rank < world_size_; ++rank) {
+        if (!link_->ring(rank).has_room()) continue;  // damaged, and not to be told
         frame::Record record;
         record.kind = frame::RecordKind::stop;
         record.lane = static_cast<std::uint32_t>(rank);

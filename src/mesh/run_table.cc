@@ -29,6 +29,7 @@ RunTable::RunTable(link::Link& link, int slots) : link_(link) {
     heaps_.push_back(
         std::make_unique<LinkHeap>(link, rank, link::Access::owner_reads, kFrameSegmentBytes));
   }
+  published_ends_.resize(static_cast<std::size_t>(world_size));
   slots_.resize(static_cast<std::size_t>(slots));
   const std::uint64_t stride = frame::run_record_bytes(world_size);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -139,8 +140,12 @@ void RunTable::publish(RunState& state) noexcept {
   frame::RunRecord& record = *slot.record;
   record.run = state.run;
   record.outcomes = slot.outcomes;
-  record.tasks = 0;
-  for (const RunLane& lane : state.lanes) record.tasks += lane.tasks;
+  slot.tasks = 0;
+  for (const RunLane& lane : state.lanes) {
+    slot.tasks += lane.tasks;
+    published_ends_[static_cast<std::size_t>(lane.rank)] = lane.end;
+  }
+  record.tasks = slot.tasks;
   record.lanes_left.arm(state.run, static_cast<std::uint32_t>(state.lanes.size()));
   --reserved_;
   state.in_flight = true;
@@ -152,17 +157,14 @@ void RunTable::lose_lane(RunState& state, int rank, const std::string& end) {
   for (const RunLane& lane : state.lanes) {
     if (lane.rank != rank || reached >= lane.end) continue;
     Slot& slot = slots_[state.slot];
-    // In memory that ranks only read: it is as it was written.
-    const auto* header = reinterpret_cast<const frame::FrameHeader*>(lane.frame_address);
-    const std::span tasks(
-        reinterpret_cast<const frame::TaskRecord*>(lane.frame_address + header->tasks.offset),
-        lane.tasks);
-    std::byte* outcomes = link_.segment(slot.outcomes.segment) + slot.outcomes.offset;
+    const std::span tasks = frame::tasks_of(lane.frame_address);
+    const std::span<std::byte> outcomes = outcomes_of(slot);
     const std::size_t retired = reached.run() == state.run ? reached.tasks() : 0;
     for (const frame::TaskRecord& task : tasks.subspan(std::min(retired, tasks.size()))) {
       outcomes[task.task] = static_cast<std::byte>(frame::Outcome::rank_lost);
     }
     frame::LaneReport& report = frame::lane_reports(slot.record)[rank];
+    report.run = state.run;
     report.entry_ns = report.exit_ns = base::now_ns();
     report.error_task = retired < tasks.size() ? tasks[retired].task : frame::kNone;
     report.error_code = static_cast<std::uint8_t>(ErrorCode::rank_lost);
@@ -174,30 +176,59 @@ void RunTable::lose_lane(RunState& state, int rank, const std::string& end) {
   }
 }
 
+std::span<std::byte> RunTable::outcomes_of(const Slot& slot) noexcept {
+  return {link_.segment(slot.outcomes.segment) + slot.outcomes.offset, slot.tasks};
+}
+
+// What the lane says, or what is wrong with it.
+frame::LaneEnd RunTable::end_of(const RunState& state, const RunLane& lane, std::int64_t now_ns) {
+  const Slot& slot = slots_[state.slot];
+  const base::TimelineValue reached = link_.timeline(lane.rank).peek();
+  const base::TimelineValue published = published_ends_[static_cast<std::size_t>(lane.rank)];
+  frame::LaneEnd end =
+      frame::read_report(frame::lane_reports(slot.record)[lane.rank],
+                         {.run = state.run,
+                          .rank = lane.rank,
+                          .begin_ns = state.submit_begin_ns,
+                          .now_ns = now_ns,
+                          .tasks = frame::tasks_of(lane.frame_address),
+                          .outcomes = outcomes_of(slot)});
+  if (reached > published) [[unlikely]] {
+    end.error_task = frame::kNone;
+    end.error = base::failure(ErrorCode::internal,
+                              "rank {} says that it has done {} tasks of run {}, but it was last "
+                              "given run {} with {}",
+                              lane.rank, reached.tasks(), reached.run(), published.run(),
+                              published.tasks())
+                    .with_rank(lane.rank);
+  }
+  if (end.error.code == ErrorCode::internal && end.error_task == frame::kNone) [[unlikely]] {
+    const base::Status told = link::report_of(link_.control().channel(lane.rank), lane.rank);
+    if (!told.ok()) end.error.text += "; it told " + told.text;
+  }
+  return end;
+}
+
 void RunTable::finish(RunState& state) {
   RC_CHECK(state.in_flight);
   Slot& slot = slots_[state.slot];
-  const frame::LaneReport* reports = frame::lane_reports(slot.record);
-  const frame::LaneReport* first_error = nullptr;
+  const std::int64_t now_ns = base::now_ns();
+  std::uint32_t first_task = 0;
   for (RunLane& lane : state.lanes) {
-    const frame::LaneReport& report = reports[lane.rank];
-    lane.entry_ns = report.entry_ns;
-    lane.exit_ns = report.exit_ns;
-    if (report.error_code == 0) [[likely]] {
+    frame::LaneEnd end = end_of(state, lane, now_ns);
+    lane.entry_ns = end.entry_ns;
+    lane.exit_ns = end.exit_ns;
+    if (end.error.ok()) [[likely]] {
       continue;
     }
-    if (first_error == nullptr || report.error_task < first_error->error_task) {
-      first_error = &report;
-      state.error.code = static_cast<ErrorCode>(report.error_code);
-      state.error.rank = lane.rank;
-      state.error.argument = report.error_argument;
+    if (state.error.ok() || end.error_task < first_task) {
+      first_task = end.error_task;
+      state.error = std::move(end.error);
     }
   }
-  if (first_error != nullptr) [[unlikely]] {
-    const std::size_t length = strnlen(first_error->error_text, frame::kErrorTextBytes);
-    state.error.text = fmt::format("run {} failed: {}", state.run,
-                                   std::string_view(first_error->error_text, length));
-    std::memset(link_.segment(slot.outcomes.segment) + slot.outcomes.offset, 0, slot.record->tasks);
+  if (!state.error.ok()) [[unlikely]] {
+    state.error.text = fmt::format("run {} failed: {}", state.run, state.error.text);
+    std::ranges::fill(outcomes_of(slot), std::byte{0});
   }
   for (const RunLane& lane : state.lanes) {
     Room& side = slot.lanes[static_cast<std::size_t>(lane.rank)].side;

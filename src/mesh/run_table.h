@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "frame/encode.h"
 #include "frame/flight_recorder.h"
 #include "frame/records.h"
+#include "frame/report.h"
 #include "link/link.h"
 #include "mesh/link_heap.h"
 #include "mesh/run_state.h"
@@ -57,7 +59,8 @@ class RunTable {
   /// report in its place. Nothing for a run without such a lane. Before the timeline is moved.
   void lose_lane(RunState& state, int rank, const std::string& end);
 
-  /// The run's lanes have ended: reads outcomes and reports, frees the slot. Call once.
+  /// The run's lanes have ended: reads outcomes and reports, frees the slot. Call once. What a rank
+  /// wrote that cannot be is the run's error, `internal`, naming the rank.
   void finish(RunState& state);
 
   /// The Run is gone. True if the state was given back; false: the run is still in flight, whoever
@@ -87,11 +90,14 @@ class RunTable {
   struct Slot {
     frame::RunRecord* record = nullptr;
     frame::BlockRef outcomes;
+    std::uint32_t tasks = 0;      // of the run that was published last
     std::vector<LaneRoom> lanes;  // by rank
   };
 
   base::Result<frame::BlockRef> make_room(Room& room, int rank, std::uint32_t bytes);
   RunState* take_state();
+  std::span<std::byte> outcomes_of(const Slot& slot) noexcept;
+  frame::LaneEnd end_of(const RunState& state, const RunLane& lane, std::int64_t now_ns);
 
   link::Link& link_;
   std::vector<std::unique_ptr<LinkHeap>> heaps_;  // of frames, by rank
@@ -100,6 +106,7 @@ class RunTable {
   std::vector<std::unique_ptr<RunState>> states_;  // all
   std::vector<RunState*> spare_states_;            // that nobody uses
   std::vector<RunState*> in_flight_;
+  std::vector<base::TimelineValue> published_ends_;  // by rank: no timeline is further
   int reserved_ = 0;
 };
 

@@ -209,6 +209,12 @@ Status MeshCore::publish_locked(RunState& state) {
   }
   side_blocks_.clear();
   for (const RunLane& lane : state.lanes) {
+    // Rings are longer than there can be runs in flight.
+    if (!link_->ring(lane.rank).has_room()) [[unlikely]] {
+      return failure(ErrorCode::internal, "the ring of rank {} has no room: its head is damaged",
+                     lane.rank)
+          .with_rank(lane.rank);
+    }
     frame::BlockRef* side = side_blocks_.extend(1);
     *side = frame::BlockRef();
     const std::vector<frame::TableChange>& changes =

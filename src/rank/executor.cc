@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "tensor/layout.h"
 
 namespace rankcast::rank {
@@ -17,6 +18,17 @@ using base::failure;
 using base::Status;
 using frame::ArgumentRecord;
 using frame::TaskRecord;
+
+namespace {
+
+// A record moves the timeline on, never back.
+bool has_end(const frame::Record& record, base::TimelineValue now) noexcept {
+  return record.run <= base::TimelineValue::kMaxRun &&
+         record.tasks <= base::TimelineValue::kMaxTasks &&
+         base::TimelineValue::make(record.run, record.tasks) > now;
+}
+
+}  // namespace
 
 base::Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options,
                                                          link::RankPort& port,
@@ -43,9 +55,36 @@ void Executor::run() {
     const link::RecordBytes bytes = port_.next();
     const std::int64_t entry_ns = base::now_ns();
     const auto record = std::bit_cast<frame::Record>(bytes);
-    if (record.kind == frame::RecordKind::stop) return;
-    run_record(record, entry_ns);
+    if (record.kind == frame::RecordKind::stop && frame::check_record(record, port_.rank()).ok())
+      return;
+    if (has_answer(record)) [[likely]] {
+      run_record(record, entry_ns);
+    } else if (!refuse(record)) {
+      return;
+    }
   }
+}
+
+bool Executor::has_answer(const frame::Record& record) const noexcept {
+  return record.run_record < run_records_ && has_end(record, port_.timeline());
+}
+
+// True if the lane can go on.
+bool Executor::refuse(const frame::Record& record) {
+  const base::TimelineValue now = port_.timeline();
+  const Status status = failure(
+      ErrorCode::internal,
+      "damaged record: kind {}, run {} with {} tasks, run record {} of {}, after run {} with {}",
+      static_cast<int>(record.kind), record.run, record.tasks, record.run_record, run_records_,
+      now.run(), now.tasks());
+  base::log_error("rank {}: {}", port_.rank(), status.text);
+  port_.complain(status);
+  if (has_end(record, now)) {
+    port_.finish_unanswered(base::TimelineValue::make(record.run, record.tasks));
+    return true;
+  }
+  port_.give_up();
+  return false;
 }
 
 void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
@@ -59,6 +98,7 @@ void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
 
   frame::LaneReport& report = frame::lane_reports(run)[port_.rank()];
   report.entry_ns = entry_ns;
+  report.run = record.run;
   report.error_task = error.task;
   report.error_code = static_cast<std::uint8_t>(error.status.code);
   if (!error.status.ok()) [[unlikely]] {
@@ -230,12 +270,17 @@ void Executor::run_tasks(const frame::Record& record, frame::RunRecord& run, Lan
     } else if (Status status = run_task(task, run); !status.ok()) {
       outcome = frame::Outcome::failed;
       error->status = std::move(status);
+      // A kernel's own number.
+      if (error->status.argument >= static_cast<int>(task.arguments.count)) {
+        error->status.argument = -1;
+      }
+      error->status.argument = std::max(error->status.argument, -1);
       error->status.text = fmt::format("task {} ('{}') on rank {}: {}", task.task, task_name(task),
                                        port_.rank(), error->status.text);
       error->task = task.task;
     }
-    if (outcome != frame::Outcome::good && task.task < run.tasks) {
-      outcomes(run)[task.task] = static_cast<std::byte>(outcome);
+    if (outcome != frame::Outcome::good) [[unlikely]] {
+      write_outcome(run, task.task, outcome, error);
     }
     if (task.notifies.count != 0 && i + 1 < count) {
       port_.advance(base::TimelineValue::make(record.run, i + 1));
@@ -353,15 +398,26 @@ std::byte* Executor::block(const frame::BlockRef& ref) const noexcept {
 }
 
 frame::RunRecord* Executor::run_record_at(std::uint32_t index) const noexcept {
-  RC_CHECK(index < run_records_);
+  RC_DCHECK(index < run_records_);
   return reinterpret_cast<frame::RunRecord*>(port_.shared() +
                                              index * frame::run_record_bytes(port_.world_size()));
 }
 
-std::byte* Executor::outcomes(const frame::RunRecord& run) const noexcept {
-  std::byte* bytes = block(run.outcomes);
-  RC_CHECK(bytes != nullptr && run.outcomes.bytes >= run.tasks);
-  return bytes;
+// The run record is the host's, but every rank may write it.
+void Executor::write_outcome(const frame::RunRecord& run, std::uint32_t task,
+                             frame::Outcome outcome, LaneError* error) const {
+  const frame::BlockRef ref = run.outcomes;
+  const std::uint32_t tasks = run.tasks;
+  if (task >= tasks) return;
+  std::byte* bytes = block(ref);
+  if (bytes != nullptr && tasks <= ref.bytes) {
+    bytes[task] = static_cast<std::byte>(outcome);
+  } else if (error->status.code != ErrorCode::internal) {
+    error->status.code = ErrorCode::internal;
+    error->status.text = fmt::format(
+        "damaged run record: outcomes of {} tasks in {} bytes at {} of segment {}; before that: {}",
+        tasks, ref.bytes, ref.offset, ref.segment, error->status.text);
+  }
 }
 
 }  // namespace rankcast::rank

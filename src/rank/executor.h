@@ -42,7 +42,11 @@ class Executor final : device::SignalSink {
                                                         link::RankPort& port,
                                                         const KernelRegistry& kernels);
 
-  /// Runs until a stop record comes.
+  /// Runs until a stop record comes. Records lie where other ranks may write. One that is damaged
+  /// fails its run with `internal`, in its run record. One that names no run record of the mesh is
+  /// skipped, its timeline moved to where it says, and told through the channel. After one that
+  /// would move the timeline back, or nowhere that a timeline can be, the lane cannot go on: the
+  /// rank gives up.
   void run();
 
  private:
@@ -78,6 +82,8 @@ class Executor final : device::SignalSink {
 
   void on_signal() noexcept override { port_.wake(); }
 
+  bool has_answer(const frame::Record& record) const noexcept;
+  [[gnu::cold]] bool refuse(const frame::Record& record);
   void run_record(const frame::Record& record, std::int64_t entry_ns);
   base::Status take_side(const frame::Record& record);
   base::Status take_frame(const frame::Record& record);
@@ -93,7 +99,8 @@ class Executor final : device::SignalSink {
   base::Status wait_for_signal();
   std::byte* block(const frame::BlockRef& ref) const noexcept;
   frame::RunRecord* run_record_at(std::uint32_t index) const noexcept;
-  std::byte* outcomes(const frame::RunRecord& run) const noexcept;
+  [[gnu::cold]] void write_outcome(const frame::RunRecord& run, std::uint32_t task,
+                                   frame::Outcome outcome, LaneError* error) const;
 
   link::RankPort& port_;           // borrowed from the rank's main function
   const KernelRegistry& kernels_;  // borrowed likewise

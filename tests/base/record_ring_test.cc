@@ -146,5 +146,19 @@ TEST(RecordRingTest, RecordsCrossThreadsInOrder) {
   EXPECT_FALSE(reader.has_record());
 }
 
+TEST(RecordRingTest, ADamagedHeadLeavesNoRoom) {
+  for (const std::uint64_t head :
+       {std::uint64_t{5}, std::uint64_t{1} << 63, ~std::uint64_t{0}, std::uint64_t{4} - 8}) {
+    Ring<4> ring;
+    auto writer = ring.writer();
+    for (int i = 0; i < 4; ++i) writer.write(Record::numbered(1));
+    writer.publish();
+    store_release(ring.head.count, head);  // pairs: ring-head
+    EXPECT_FALSE(writer.has_room()) << head;
+    store_release(ring.head.count, std::uint64_t{4});  // pairs: ring-head
+    EXPECT_TRUE(writer.has_room(4));
+  }
+}
+
 }  // namespace
 }  // namespace rankcast::base

@@ -99,7 +99,7 @@ std::vector<Damage> all_damages() {
       header(
           "Magic", [](FrameHeader& h) { h.magic ^= 1; }, "magic"),
       header(
-          "Format", [](FrameHeader& h) { h.format = 2; }, "format 2"),
+          "Format", [](FrameHeader& h) { h.format = 9; }, "format 9"),
       header(
           "HeaderBytes", [](FrameHeader& h) { h.header_bytes = 120; }, "header of 120 bytes"),
       header(
@@ -347,8 +347,8 @@ TEST(RecordCheck, RefusesWhatIsNotOfThisLaneAndFormat) {
     EXPECT_NE(status.text.find(word), std::string::npos) << status.text;
   };
   Record bad = good;
-  bad.format = 2;
-  refused(bad, "format 2");
+  bad.format = 9;
+  refused(bad, "format 9");
   bad = good;
   bad.kind = static_cast<RecordKind>(0);
   refused(bad, "kind 0");

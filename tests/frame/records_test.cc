@@ -9,7 +9,7 @@
 namespace rankcast::frame {
 namespace {
 
-TEST(FrameRecords, VersionOne) { EXPECT_EQ(kFormatVersion, 1); }
+TEST(FrameRecords, VersionTwo) { EXPECT_EQ(kFormatVersion, 2); }
 
 TEST(FrameRecords, RecordIsOneLine) {
   EXPECT_EQ(sizeof(Record), 64u);
@@ -96,7 +96,7 @@ TEST(FrameRecords, RunRecord) {
       << "ranks write it while others read the line above";
   EXPECT_EQ(sizeof(LaneReport), 512u);
   EXPECT_EQ(alignof(LaneReport), 64u) << "two ranks write no line of each other";
-  EXPECT_EQ(offsetof(LaneReport, error_text), 36u);
+  EXPECT_EQ(offsetof(LaneReport, error_text), 44u);
   EXPECT_EQ(run_record_bytes(8), 128u + 8 * 512);
   RunRecord records[2];
   EXPECT_EQ(reinterpret_cast<std::byte*>(lane_reports(&records[0])),

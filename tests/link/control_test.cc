@@ -72,6 +72,41 @@ TEST(Channel, WritersHaveLinesOfTheirOwn) {
   EXPECT_NE(line(&channel.timeline), line(&channel.state));
 }
 
+TEST(Control, SizesThatARankOverwritesAreNotReadAgain) {
+  auto memory = base::Segment::reserve(Control::bytes_needed(3, 16, 100)).value();
+  const Control control = Control::create(memory.base(), 3, 16, 100);
+  auto& header = *reinterpret_cast<ControlHeader*>(memory.base());
+  std::byte* const shared = control.shared();
+  header.world_size = header.ring_capacity = ~0u;
+  header.slots_offset = header.shared_offset = header.total_bytes = ~std::uint64_t{0};
+  EXPECT_EQ(control.world_size(), 3);
+  EXPECT_EQ(control.slots(2).size(), 16u);
+  EXPECT_EQ(control.shared(), shared);
+  EXPECT_FALSE(Control::attach(memory.base(), memory.bytes())) << "but nobody comes in any more";
+}
+
+TEST(Channel, WhatARankReportedIsChecked) {
+  Channel channel;
+  EXPECT_TRUE(report_of(channel, 4).ok());
+  base::store_seq_cst(channel.state, RankState::ready);
+  EXPECT_TRUE(report_of(channel, 4).ok());
+  base::store_seq_cst(channel.state, RankState::failed);
+  EXPECT_EQ(report_of(channel, 4).code, ErrorCode::internal) << "a failure without an error";
+  std::memcpy(channel.report, "no \x07 device", 11);
+  channel.error_code = static_cast<std::uint32_t>(ErrorCode::unsupported);
+  const base::Status good = report_of(channel, 4);
+  EXPECT_EQ(good.code, ErrorCode::unsupported);
+  EXPECT_EQ(good.rank, 4);
+  EXPECT_EQ(good.text, "rank 4: no ? device");
+  channel.error_code = 256 + static_cast<std::uint32_t>(ErrorCode::unsupported);
+  std::memset(channel.report, 'x', kReportBytes);
+  const base::Status damaged = report_of(channel, 4);
+  EXPECT_EQ(damaged.code, ErrorCode::internal);
+  EXPECT_EQ(damaged.rank, 4);
+  EXPECT_THAT(damaged.text, ::testing::HasSubstr("rank 4 reports error code 269"));
+  EXPECT_THAT(damaged.text, ::testing::HasSubstr(std::string(kReportBytes, 'x')));
+}
+
 TEST(SegmentDirectory, AnswersWhatWasSet) {
   SegmentDirectory directory;
   std::byte memory[2];

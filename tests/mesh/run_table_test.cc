@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <set>
+#include <utility>
 
 #include "base/fault_point.h"
 #include "mesh/link_heap.h"
@@ -33,11 +36,18 @@ class RunTableTest : public ::testing::Test {
     RunState* state = table_.try_take();
     if (state == nullptr) return nullptr;
     state->run = run;
+    state->submit_begin_ns = 1;
     for (int rank = 0; rank < kWorld; ++rank) {
       RunLane lane;
       lane.rank = rank;
       lane.tasks = 1;
       EXPECT_TRUE(table_.reserve_frame(*state, lane, 256).ok());
+      draft_.clear();
+      frame::TaskRecord task;
+      task.task = static_cast<std::uint32_t>(rank);
+      task.arguments.count = 20;
+      draft_.tasks.push(task);
+      frame::write_frame(lane.frame_address, draft_, {}, rank, kWorld, base::StoreKind::ordinary);
       lane.end = base::TimelineValue::make(run, 1);
       state->lanes.push(lane);
     }
@@ -47,7 +57,30 @@ class RunTableTest : public ::testing::Test {
   RunState* published(std::uint64_t run) {
     RunState* state = take(run);
     table_.publish(*state);
+    for (int rank = 0; rank < kWorld; ++rank) good_report(*state, rank);
     return state;
+  }
+  /// What a rank writes after a good run.
+  void good_report(const RunState& state, int rank) {
+    frame::LaneReport& lane = report(state, rank);
+    lane = frame::LaneReport();
+    lane.run = state.run;
+    lane.entry_ns = 100 + rank;
+    lane.exit_ns = 200 + rank;
+  }
+  /// Finishes a run whose second lane was damaged like this: the run's error.
+  base::Status finished(const std::function<void(RunState&)>& damage) {
+    RunState* state = published(++last_run_);
+    damage(*state);
+    table_.finish(*state);
+    base::Status error = state->error;
+    table_.drop(state);
+    RunState* next = published(++last_run_);
+    link_->control().channel(1).timeline.take_over(base::TimelineValue());
+    table_.finish(*next);
+    EXPECT_TRUE(next->error.ok()) << "nothing is left of it: " << next->error.text;
+    table_.drop(next);
+    return error;
   }
   frame::RunRecord& record(const RunState& state) {
     return *reinterpret_cast<frame::RunRecord*>(link_->shared() +
@@ -59,6 +92,8 @@ class RunTableTest : public ::testing::Test {
 
   std::unique_ptr<link::Link> link_ = make_link();
   RunTable table_{*link_, kSlots};
+  frame::FrameDraft draft_;
+  std::uint64_t last_run_ = 0;
 };
 
 TEST_F(RunTableTest, HasSoManySlotsAndNoMore) {
@@ -156,11 +191,6 @@ TEST_F(RunTableTest, PublishFillsTheRecord) {
 
 TEST_F(RunTableTest, FinishTakesTheReports) {
   RunState* state = published(7);
-  for (int rank = 0; rank < kWorld; ++rank) {
-    report(*state, rank).entry_ns = 100 + rank;
-    report(*state, rank).exit_ns = 200 + rank;
-    report(*state, rank).error_code = 0;
-  }
   EXPECT_FALSE(state->is_finished());
   table_.finish(*state);
   EXPECT_TRUE(state->is_finished());
@@ -182,15 +212,15 @@ TEST_F(RunTableTest, TheFailureOfTheFirstTaskIsTheRuns) {
     lane.error_argument = rank + 10;
     std::strncpy(lane.error_text, text, frame::kErrorTextBytes - 1);
   };
-  fail(0, 2, "later");
-  fail(2, 1, "first");
+  fail(1, 1, "later");
+  fail(0, 0, "first");
   std::byte* outcomes =
       link_->segment(record(*state).outcomes.segment) + record(*state).outcomes.offset;
   std::memset(outcomes, 1, 3);
   table_.finish(*state);
   EXPECT_EQ(state->error.code, ErrorCode::task_failed);
-  EXPECT_EQ(state->error.rank, 2);
-  EXPECT_EQ(state->error.argument, 12);
+  EXPECT_EQ(state->error.rank, 0);
+  EXPECT_EQ(state->error.argument, 10);
   EXPECT_EQ(state->error.text, "run 7 failed: first");
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(outcomes[i], std::byte{0}) << "the next run of the slot starts with none";
@@ -206,6 +236,85 @@ TEST_F(RunTableTest, ATextWithoutAnEndIsCut) {
   table_.finish(*state);
   EXPECT_EQ(state->error.text, "run 7 failed: " + std::string(frame::kErrorTextBytes, 'x'));
   table_.drop(state);
+}
+
+TEST_F(RunTableTest, WhatARankCannotHaveWrittenIsAnErrorThatNamesIt) {
+  const auto refused = [&](std::initializer_list<std::string> words, const auto& damage) {
+    const base::Status error = finished([&](RunState& state) { damage(report(state, 1)); });
+    EXPECT_EQ(error.code, ErrorCode::internal);
+    EXPECT_EQ(error.rank, 1);
+    EXPECT_EQ(error.argument, -1);
+    EXPECT_THAT(error.text, ::testing::HasSubstr("failed: rank 1 "));
+    for (const std::string& word : words) EXPECT_THAT(error.text, ::testing::HasSubstr(word));
+  };
+  using Report = frame::LaneReport;
+  refused({"left no report"}, [](Report& r) { r.run += 1; });
+  refused({"left no report"}, [](Report& r) { r.run = 0; });
+  refused({"times"}, [](Report& r) { r.entry_ns = 0; });
+  refused({"times"}, [](Report& r) { std::swap(r.entry_ns, r.exit_ns); });
+  refused({"times"}, [](Report& r) { r.exit_ns = std::numeric_limits<std::int64_t>::max(); });
+  refused({"times"}, [](Report& r) { r.entry_ns = std::numeric_limits<std::int64_t>::min(); });
+  refused({"error code 15"}, [](Report& r) { r.error_code = 15; });
+  const auto fail = [](Report& r) {
+    r.error_code = static_cast<std::uint8_t>(ErrorCode::task_failed);
+    r.error_task = 1;
+  };
+  refused({"task 2"}, [&](Report& r) {
+    fail(r);
+    r.error_task = 2;  // of another rank
+  });
+  refused({"argument 20 of task 1, which has 20"}, [&](Report& r) {
+    fail(r);
+    r.error_argument = 20;
+  });
+  refused({"argument -2"}, [&](Report& r) {
+    fail(r);
+    r.error_argument = -2;
+  });
+}
+
+TEST_F(RunTableTest, AnOutcomeThatIsNoneNamesItsRank) {
+  const base::Status error = finished([&](RunState& state) {
+    report(state, 1).error_code = static_cast<std::uint8_t>(ErrorCode::task_failed);
+    report(state, 1).error_task = 1;
+    link_->segment(record(state).outcomes.segment)[record(state).outcomes.offset + 1] =
+        std::byte{5};
+    record(state).tasks = frame::kNone;  // nor is this believed
+    record(state).outcomes = {~std::uint64_t{0}, frame::kNone, frame::kNone};
+  });
+  EXPECT_EQ(error.code, ErrorCode::internal);
+  EXPECT_THAT(error.text, ::testing::HasSubstr("rank 1 wrote outcome 5 of task 1"));
+}
+
+TEST_F(RunTableTest, ATimelineAheadOfItsLastRecordNamesItsRank) {
+  const base::Status error = finished([&](RunState& state) {
+    link_->control().channel(1).timeline.take_over(base::TimelineValue::make(state.run + 7, 3));
+  });
+  EXPECT_EQ(error.code, ErrorCode::internal);
+  EXPECT_EQ(error.rank, 1);
+  EXPECT_THAT(error.text, ::testing::HasSubstr("3 tasks of run 8, but it was last given run 1 "));
+}
+
+TEST_F(RunTableTest, WhatARankToldInItsChannelIsPassedOn) {
+  const base::Status error = finished([&](RunState& state) {
+    report(state, 1).run = 0;
+    link::Channel& channel = link_->control().channel(1);
+    std::strncpy(channel.report, "it was a damaged record", link::kReportBytes - 1);
+    channel.error_code = static_cast<std::uint32_t>(ErrorCode::internal);
+  });
+  EXPECT_THAT(error.text, ::testing::HasSubstr(
+                              "left no report; it told rank 1: it was a damaged record"));
+}
+
+TEST_F(RunTableTest, ATextThatCannotBeShownIsMarked) {
+  const base::Status error = finished([&](RunState& state) {
+    frame::LaneReport& lane = report(state, 1);
+    lane.error_code = static_cast<std::uint8_t>(ErrorCode::task_failed);
+    lane.error_task = 1;
+    std::strncpy(lane.error_text, "no\x1b[1m good\xff", frame::kErrorTextBytes - 1);
+  });
+  EXPECT_EQ(error.code, ErrorCode::task_failed);
+  EXPECT_THAT(error.text, ::testing::HasSubstr("no?[1m good?"));
 }
 
 TEST_F(RunTableTest, ADroppedStateLivesAsLongAsItsRun) {

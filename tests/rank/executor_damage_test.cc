@@ -151,7 +151,7 @@ TEST_F(ExecutorTest, DamagedRecords) {
   const auto refused = [&](std::initializer_list<std::string> words, const DamageRecord& damage) {
     expect_refused(run(good(), damage), words);
   };
-  refused({"damaged record", "format 2"}, [](frame::Record& r) { r.format = 2; });
+  refused({"damaged record", "format 9"}, [](frame::Record& r) { r.format = 9; });
   refused({"damaged record", "kind 9"},
           [](frame::Record& r) { r.kind = static_cast<frame::RecordKind>(9); });
   refused({"damaged record", "lane 0"}, [](frame::Record& r) { r.lane = 0; });
@@ -170,6 +170,100 @@ TEST_F(ExecutorTest, DamagedRecords) {
           [](frame::Record& r) { r.side = {8, r.frame.segment, 64}; });
   refused({"damaged side block", "magic"},
           [](frame::Record& r) { r.side = {0, r.frame.segment, r.frame.bytes}; });
+}
+
+TEST_F(ExecutorTest, ADamagedStopRecordStopsNobody) {
+  frame::Record stop = rig_.record_of(kRank, {}, 0);
+  stop.kind = frame::RecordKind::stop;
+  stop.lane = 0;
+  expect_refused(rig_.run(kRank, stop), {"damaged record", "kind 2", "lane 0"});
+}
+
+// Nowhere to put an answer: the lane skips the record, says so in its channel, and goes on.
+TEST_F(ExecutorTest, ARecordWithoutARunRecordIsSkipped) {
+  for (const std::uint32_t index : {ExecutorRig::kRunRecords, 4'000'000'000u}) {
+    const Dispatch dispatch = good();
+    frame::Record record = rig_.record_of(
+        kRank, rig_.write(dispatch.draft, dispatch.layouts, kRank), dispatch.tasks);
+    record.run_record = index;
+    rig_.send(kRank, record);
+    rig_.wait_for(kRank, base::TimelineValue::make(record.run, record.tasks));
+    EXPECT_EQ(launches_.load(), 0);
+    const base::Status told = link::report_of(rig_.link().control().channel(kRank), kRank);
+    EXPECT_EQ(told.code, ErrorCode::internal);
+    EXPECT_EQ(told.rank, kRank);
+    EXPECT_THAT(told.text, HasSubstr("rank 1: damaged record: kind 1, run 2 with 1 tasks, run "
+                                     "record 4 of 4, after run 1 with 1"))
+        << "the first one stays";
+  }
+  EXPECT_TRUE(link::report_of(rig_.link().control().channel(0), 0).ok());
+  EXPECT_EQ(run(good()).report.error_code, 0);
+  EXPECT_EQ(launches_.load(), 1);
+}
+
+// Where the timeline would go back, or cannot go, there is no going on.
+TEST_F(ExecutorTest, ARankThatIsSentBackGivesUp) {
+  const auto refused = [](std::uint64_t run, std::uint32_t tasks) {
+    ExecutorRig rig;
+    ASSERT_TRUE(rig.start().ok());
+    rig.run(kRank, rig.record_of(kRank, {}, 0));
+    const base::TimelineValue before = rig.link().timeline(kRank).load();
+    frame::Record record;
+    record.run = run;
+    record.tasks = tasks;
+    record.lane = kRank;
+    rig.send(kRank, record);
+    const link::Channel& channel = rig.link().control().channel(kRank);
+    rig.wait_until([&]() noexcept {
+      return base::load_seq_cst(channel.state) == link::RankState::failed;
+    });
+    EXPECT_EQ(rig.link().timeline(kRank).load(), before);
+    EXPECT_THAT(link::report_of(channel, kRank).text, HasSubstr("rank 1: damaged record"));
+  };
+  refused(1, 0);
+  refused(0, 3);
+  refused(base::TimelineValue::kMaxRun + 1, 1);
+  refused(~std::uint64_t{0}, 0);
+  refused(2, base::TimelineValue::kMaxTasks + 1);
+}
+
+TEST_F(ExecutorTest, OutcomesThatHaveNoPlaceFailTheRun) {
+  const auto refused = [&](std::initializer_list<std::string> words,
+                           const std::function<void(frame::RunRecord&)>& damage) {
+    Dispatch dispatch;
+    for (const std::uint32_t kernel : {fail_, count_}) add_task(dispatch, kernel);
+    rig_.damage_run = damage;
+    const LaneResult result = run(dispatch);
+    rig_.damage_run = {};
+    expect_refused(result, words);
+    EXPECT_THAT(result.text, HasSubstr("before that: task 0 ('test.fail') on rank 1: no good"));
+    EXPECT_EQ(result.report.error_task, 0u);
+    EXPECT_THAT(result.outcomes, ::testing::Each(Outcome::good));
+  };
+  refused({"damaged run record", "of segment 9999"},
+          [](frame::RunRecord& run) { run.outcomes.segment = 9999; });
+  refused({"damaged run record", "at 32 of segment"},
+          [](frame::RunRecord& run) { run.outcomes.offset = 32; });
+  refused({"damaged run record", "outcomes of 64 tasks in 8 bytes"},
+          [](frame::RunRecord& run) { run.outcomes.bytes = 8; });
+  refused({"damaged run record", "outcomes of 4294967295 tasks"},
+          [](frame::RunRecord& run) { run.tasks = frame::kNone; });
+}
+
+TEST_F(ExecutorTest, AnArgumentThatTheTaskDoesNotHaveIsNotPassedOn) {
+  const std::uint32_t kernel = rig_.add_kernel("test.argument", [](const KernelCall& call) {
+    throw Error(ErrorCode::task_failed, "that one",
+                {.argument = static_cast<int>(*static_cast<float*>(call.tensors[0].data))});
+  });
+  for (const auto& [said, told] :
+       std::vector<std::pair<float, int>>{{0.0f, 0}, {1.0f, -1}, {1e6f, -1}, {-7.0f, -1}}) {
+    Dispatch dispatch = good();
+    dispatch.draft.tasks[0].kernel = kernel;
+    *reinterpret_cast<float*>(rig_.address(buffer_)) = said;
+    const LaneResult result = run(dispatch);
+    EXPECT_THAT(result.text, HasSubstr("that one"));
+    EXPECT_EQ(result.report.error_argument, told);
+  }
 }
 
 TEST_F(ExecutorTest, DamagedFrames) {

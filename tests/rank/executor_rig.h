@@ -116,13 +116,9 @@ class ExecutorRig {
     run->outcomes = outcomes_;
     run->lanes_left.arm(record.run, 1);
     std::memset(address(outcomes_), 0, kOutcomes);
+    if (damage_run) damage_run(*run);
     send(rank, record);
-    const auto ended = [&]() noexcept {
-      return link_->timeline(rank).reached(base::TimelineValue::make(record.run, record.tasks));
-    };
-    EXPECT_EQ(link_->control().waiters().wait(ended, link_->spin(),
-                                              base::Deadline::after(60'000'000'000)),
-              base::WaitResult::ready);
+    wait_for(rank, base::TimelineValue::make(record.run, record.tasks));
     LaneResult result;
     result.report = frame::lane_reports(run)[rank];
     if (result.report.error_code != 0) result.text = result.report.error_text;
@@ -132,16 +128,29 @@ class ExecutorRig {
     return result;
   }
 
-  link::Link& link() { return *link_; }
-  int world_size() const { return world_size_; }
-
- private:
+  /// Publishes it as it is.
   void send(int rank, const frame::Record& record) {
     link_->ring(rank).write(std::bit_cast<link::RecordBytes>(record));
     link_->ring(rank).publish();
     link_->control().doorbell().ring_asleep(base::RankSet::of(rank));
   }
+  /// Until the lane's timeline is there.
+  void wait_for(int rank, base::TimelineValue value) {
+    wait_until([&]() noexcept { return link_->timeline(rank).reached(value); });
+  }
+  template <class Ready>
+  void wait_until(Ready ready) {
+    EXPECT_EQ(link_->control().waiters().wait(ready, link_->spin(),
+                                              base::Deadline::after(60'000'000'000)),
+              base::WaitResult::ready);
+  }
 
+  link::Link& link() { return *link_; }
+  /// What is done to the run record before the next runs are published.
+  std::function<void(frame::RunRecord&)> damage_run;
+  int world_size() const { return world_size_; }
+
+ private:
   std::shared_ptr<RankEnvironment> environment_;
   std::unique_ptr<link::Link> link_;
   frame::BlockRef outcomes_;
