@@ -26,8 +26,12 @@ std::optional<std::uint64_t> number_of(std::uint64_t stamp) noexcept {
   return (stamp - 1) / kStampsAFlight;
 }
 
-std::string duration_text(std::int64_t ns) {
-  const double us = static_cast<double>(ns) * 1e-3;
+// What a rank wrote may be any number: not subtracted as it is.
+std::string duration_text(std::int64_t from_ns, std::int64_t to_ns) {
+  const double us = to_ns <= from_ns ? 0
+                                     : static_cast<double>(static_cast<std::uint64_t>(to_ns) -
+                                                           static_cast<std::uint64_t>(from_ns)) *
+                                           1e-3;
   if (us < 1000) return fmt::format("{:.1f} us", us);
   if (us < 1e6) return fmt::format("{:.1f} ms", us * 1e-3);
   return fmt::format("{:.1f} s", us * 1e-6);
@@ -103,8 +107,7 @@ std::string describe_flights(std::span<const Flight> flights, std::int64_t now_n
     text += fmt::format("{}run {} ({} task{}) ", text.empty() ? "" : "; ", flight.run, flight.tasks,
                         flight.tasks == 1 ? "" : "s");
     if (!flight.left) {
-      text += fmt::format("entered {} before and not left",
-                          duration_text(std::max<std::int64_t>(now_ns - flight.entry_ns, 0)));
+      text += fmt::format("entered {} before and not left", duration_text(flight.entry_ns, now_ns));
       continue;
     }
     const bool known = flight.error_code <= static_cast<std::uint32_t>(ErrorCode::internal);
@@ -112,8 +115,7 @@ std::string describe_flights(std::span<const Flight> flights, std::int64_t now_n
         flight.error_code == 0 ? "good"
         : known                ? error_code_name(static_cast<ErrorCode>(flight.error_code))
                                : "unknown outcome";
-    text += fmt::format("{}, {}", outcome,
-                        duration_text(std::max<std::int64_t>(flight.exit_ns - flight.entry_ns, 0)));
+    text += fmt::format("{}, {}", outcome, duration_text(flight.entry_ns, flight.exit_ns));
   }
   return text;
 }

@@ -32,8 +32,8 @@ Status check_place(const ErrorPlace& place, const LaneFacts& facts) {
     }
     arguments = task->arguments.count;
   }
-  if (place.argument < -1 || (place.argument >= 0 &&
-                              static_cast<std::size_t>(place.argument) >= arguments)) {
+  if (place.argument < -1 ||
+      (place.argument >= 0 && static_cast<std::size_t>(place.argument) >= arguments)) {
     return failure(ErrorCode::internal,
                    "rank {} reports an error of argument {} of task {}, which has {}", facts.rank,
                    place.argument, place.task, arguments);
@@ -70,11 +70,11 @@ LaneEnd read_report(const LaneReport& report, const LaneFacts& facts) {
   }
   if (end.entry_ns < facts.begin_ns || end.exit_ns < end.entry_ns || facts.now_ns < end.exit_ns)
       [[unlikely]] {
-    return damaged(facts, failure(ErrorCode::internal,
-                                  "rank {} reports times that cannot be: entered at {}, left at {} "
-                                  "ns, submitted at {}, read at {}",
-                                  facts.rank, end.entry_ns, end.exit_ns, facts.begin_ns,
-                                  facts.now_ns));
+    return damaged(facts,
+                   failure(ErrorCode::internal,
+                           "rank {} reports times that cannot be: entered at {}, left at {} "
+                           "ns, submitted at {}, read at {}",
+                           facts.rank, end.entry_ns, end.exit_ns, facts.begin_ns, facts.now_ns));
   }
   if (report.error_code == 0) [[likely]] {
     return end;

@@ -18,10 +18,10 @@ namespace rankcast::frame {
 struct LaneFacts {
   std::uint64_t run = 0;
   int rank = 0;
-  std::int64_t begin_ns = 0;                   // the run was published later than this
-  std::int64_t now_ns = 0;                     // after the lane's timeline was seen at its end
-  std::span<const TaskRecord> tasks = {};      // that the host gave the lane
-  std::span<const std::byte> outcomes = {};    // of the whole run: may be written while it is read
+  std::int64_t begin_ns = 0;                 // the run was published later than this
+  std::int64_t now_ns = 0;                   // after the lane's timeline was seen at its end
+  std::span<const TaskRecord> tasks = {};    // that the host gave the lane
+  std::span<const std::byte> outcomes = {};  // of the whole run: may be written while it is read
 };
 
 /// How a lane's part of a run ended.

@@ -185,22 +185,21 @@ frame::LaneEnd RunTable::end_of(const RunState& state, const RunLane& lane, std:
   const Slot& slot = slots_[state.slot];
   const base::TimelineValue reached = link_.timeline(lane.rank).peek();
   const base::TimelineValue published = published_ends_[static_cast<std::size_t>(lane.rank)];
-  frame::LaneEnd end =
-      frame::read_report(frame::lane_reports(slot.record)[lane.rank],
-                         {.run = state.run,
-                          .rank = lane.rank,
-                          .begin_ns = state.submit_begin_ns,
-                          .now_ns = now_ns,
-                          .tasks = frame::tasks_of(lane.frame_address),
-                          .outcomes = outcomes_of(slot)});
+  frame::LaneEnd end = frame::read_report(frame::lane_reports(slot.record)[lane.rank],
+                                          {.run = state.run,
+                                           .rank = lane.rank,
+                                           .begin_ns = state.submit_begin_ns,
+                                           .now_ns = now_ns,
+                                           .tasks = frame::tasks_of(lane.frame_address),
+                                           .outcomes = outcomes_of(slot)});
   if (reached > published) [[unlikely]] {
     end.error_task = frame::kNone;
-    end.error = base::failure(ErrorCode::internal,
-                              "rank {} says that it has done {} tasks of run {}, but it was last "
-                              "given run {} with {}",
-                              lane.rank, reached.tasks(), reached.run(), published.run(),
-                              published.tasks())
-                    .with_rank(lane.rank);
+    end.error =
+        base::failure(ErrorCode::internal,
+                      "rank {} says that it has done {} tasks of run {}, but it was last "
+                      "given run {} with {}",
+                      lane.rank, reached.tasks(), reached.run(), published.run(), published.tasks())
+            .with_rank(lane.rank);
   }
   if (end.error.code == ErrorCode::internal && end.error_task == frame::kNone) [[unlikely]] {
     const base::Status told = link::report_of(link_.control().channel(lane.rank), lane.rank);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -84,6 +85,22 @@ TEST_F(FlightRecorderTest, IsToldInWords) {
   EXPECT_EQ(describe_flights(flights, 2'200'000),
             "run 812 (3 tasks) entered 1.2 ms before and not left; run 811 (1 task) good, 3.1 us; "
             "run 810 (1 task) task_failed, 2.5 s; run 809 (1 task) unknown outcome, 0.0 us");
+}
+
+TEST_F(FlightRecorderTest, NonsenseIsToldAsWell) {
+  constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(describe_flights(std::vector<Flight>{{.run = ~std::uint64_t{0}, .entry_ns = kMin}}, 0),
+            "run 18446744073709551615 (0 tasks) entered 9223372036.9 s before and not left");
+  EXPECT_EQ(describe_flights(std::vector<Flight>{{.left = true, .entry_ns = kMin, .exit_ns = kMax},
+                                                 {.left = true, .entry_ns = kMax, .exit_ns = kMin}},
+                             0),
+            "run 0 (0 tasks) good, 18446744073.7 s; run 0 (0 tasks) good, 0.0 us");
+  (*entries_)[7].stamp.store(~std::uint64_t{0} - 1);
+  EXPECT_EQ(runs().size(), 1u);
+  FlightRecorder recorder(entries_->data());
+  for (std::uint64_t run = 1; run <= 600; ++run) fly(recorder, run);
+  EXPECT_LE(runs().size(), kFlights);
 }
 
 // Numbers of one dispatch belong together whenever they are read.

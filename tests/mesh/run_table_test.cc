@@ -302,8 +302,8 @@ TEST_F(RunTableTest, WhatARankToldInItsChannelIsPassedOn) {
     std::strncpy(channel.report, "it was a damaged record", link::kReportBytes - 1);
     channel.error_code = static_cast<std::uint32_t>(ErrorCode::internal);
   });
-  EXPECT_THAT(error.text, ::testing::HasSubstr(
-                              "left no report; it told rank 1: it was a damaged record"));
+  EXPECT_THAT(error.text,
+              ::testing::HasSubstr("left no report; it told rank 1: it was a damaged record"));
 }
 
 TEST_F(RunTableTest, ATextThatCannotBeShownIsMarked) {

@@ -183,8 +183,8 @@ TEST_F(ExecutorTest, ADamagedStopRecordStopsNobody) {
 TEST_F(ExecutorTest, ARecordWithoutARunRecordIsSkipped) {
   for (const std::uint32_t index : {ExecutorRig::kRunRecords, 4'000'000'000u}) {
     const Dispatch dispatch = good();
-    frame::Record record = rig_.record_of(
-        kRank, rig_.write(dispatch.draft, dispatch.layouts, kRank), dispatch.tasks);
+    frame::Record record =
+        rig_.record_of(kRank, rig_.write(dispatch.draft, dispatch.layouts, kRank), dispatch.tasks);
     record.run_record = index;
     rig_.send(kRank, record);
     rig_.wait_for(kRank, base::TimelineValue::make(record.run, record.tasks));
@@ -214,9 +214,8 @@ TEST_F(ExecutorTest, ARankThatIsSentBackGivesUp) {
     record.lane = kRank;
     rig.send(kRank, record);
     const link::Channel& channel = rig.link().control().channel(kRank);
-    rig.wait_until([&]() noexcept {
-      return base::load_seq_cst(channel.state) == link::RankState::failed;
-    });
+    rig.wait_until(
+        [&]() noexcept { return base::load_seq_cst(channel.state) == link::RankState::failed; });
     EXPECT_EQ(rig.link().timeline(kRank).load(), before);
     EXPECT_THAT(link::report_of(channel, kRank).text, HasSubstr("rank 1: damaged record"));
   };
