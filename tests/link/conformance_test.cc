@@ -295,21 +295,21 @@ TEST_P(LinkConformance, WhatAStuckRankUsesOutlivesTheLink) {
   SKIP_WITHOUT_LINK(link_);
   if (!link_->shares_host_memory()) GTEST_SKIP() << "a rank that is stuck is killed with its link";
   auto go_on = std::make_shared<std::atomic<bool>>(false);
-  auto ended = std::make_shared<std::atomic<bool>>(false);
+  auto ended = std::make_shared<std::atomic<int>>(0);
   const std::uint32_t segment = link_->add_segment(8192, 0, Access::owner_writes).value();
   const auto main = [=](RankPort& port) {
     port.report({});
     EXPECT_TRUE(eventually([&] { return go_on->load(); }));
     std::uint64_t bytes = 0;
     std::byte* base = port.segment(segment, &bytes);
-    base[bytes - 1] = std::byte{1};
-    ended->store(true);
+    base[bytes - 1 - static_cast<std::uint64_t>(port.rank())] = std::byte{1};
+    ended->fetch_add(1);
   };
   ASSERT_TRUE(link_->start({main, {}}, hang_limit()).ok());
   EXPECT_EQ(link_->stop(base::Deadline::after(10'000'000)), (std::vector<int>{0, 1}));
   link_.reset();
   go_on->store(true);
-  EXPECT_TRUE(eventually([&] { return ended->load(); }));
+  EXPECT_TRUE(eventually([&] { return ended->load() == 2; }));
 }
 
 TEST_P(LinkConformance, AStartThatFailsHalfWayCanBeStopped) {

@@ -15,9 +15,10 @@ constexpr int kRanks = 8;
 constexpr int kTensors = 142;
 constexpr std::int64_t kElements = 16;
 
-Mesh open8() {
+Mesh open8(const std::string& link = "thread") {
   MeshOptions options;
   options.devices = "cpu:0-7";
+  options.link = link;
   return Mesh::open(options);
 }
 
@@ -51,8 +52,10 @@ std::vector<float> expected_sums() {
   return sums;
 }
 
-TEST(MeshDispatch, Dp8_142GivesTheRightSums) {
-  Mesh mesh = open8();
+class MeshDispatchOnLink : public OnEachLink {};
+
+TEST_P(MeshDispatchOnLink, Dp8_142GivesTheRightSums) {
+  Mesh mesh = open8(GetParam());
   std::vector<Argument> arguments;
   for (int k = 0; k + 1 < kTensors; ++k) {
     const std::vector<float> input = input_of(k);
@@ -83,6 +86,8 @@ TEST(MeshDispatch, Dp8_142GivesTheRightSums) {
     ASSERT_EQ(values_of(mesh, out), sums) << "round " << round;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Links, MeshDispatchOnLink, all_links(), name_of_link);
 
 TEST(MeshDispatch, ProgramsThatTakeTurnsBothRepeat) {
   Mesh mesh = open8();

@@ -9,11 +9,12 @@
 namespace rankcast::test {
 namespace {
 
-class MeshResidency : public ::testing::Test {
+class MeshResidency : public OnEachLink {
  protected:
   static Mesh open() {
     MeshOptions options;
     options.devices = "cpu:0-3";
+    options.link = GetParam();
     return Mesh::open(options);
   }
 
@@ -39,7 +40,7 @@ class MeshResidency : public ::testing::Test {
   Mesh mesh_ = open();
 };
 
-TEST_F(MeshResidency, ATensorIsWhatWasAskedFor) {
+TEST_P(MeshResidency, ATensorIsWhatWasAskedFor) {
   const DeviceTensor tensor = mesh_.alloc(2, {3, 5}, DType::i16);
   EXPECT_FALSE(tensor.empty());
   EXPECT_EQ(tensor.rank(), 2);
@@ -56,7 +57,8 @@ TEST_F(MeshResidency, ATensorIsWhatWasAskedFor) {
   EXPECT_GE(mesh_.ranks()[2].reserved_bytes, 30u);
 }
 
-TEST_F(MeshResidency, BuffersAreAlignedAndApart) {
+TEST_P(MeshResidency, BuffersAreAlignedAndApart) {
+  if (!calls_functions_of_the_test()) GTEST_SKIP() << "its kernels are functions of the test";
   std::set<std::pair<std::uintptr_t, std::size_t>> places;
   std::mutex mutex;
   mesh_.register_kernel("test.where", [&](const KernelCall& call) {
@@ -84,7 +86,7 @@ TEST_F(MeshResidency, BuffersAreAlignedAndApart) {
   }
 }
 
-TEST_F(MeshResidency, RefusesRanksThatDoNotExist) {
+TEST_P(MeshResidency, RefusesRanksThatDoNotExist) {
   for (const int rank : {-1, 4, 1'000'000, std::numeric_limits<int>::min()}) {
     const auto error =
         expect_refused(ErrorCode::invalid_argument, {"alloc", std::to_string(rank), "0 to 3"},
@@ -94,7 +96,7 @@ TEST_F(MeshResidency, RefusesRanksThatDoNotExist) {
   }
 }
 
-TEST_F(MeshResidency, RefusesShapesThatAreNone) {
+TEST_P(MeshResidency, RefusesShapesThatAreNone) {
   expect_refused(ErrorCode::invalid_argument, {}, [&] { mesh_.alloc(0, {}, DType::f32); });
   expect_refused(ErrorCode::invalid_argument, {"0"}, [&] { mesh_.alloc(0, {4, 0}, DType::f32); });
   expect_refused(ErrorCode::invalid_argument, {"-3"}, [&] { mesh_.alloc(0, {-3}, DType::f32); });
@@ -107,7 +109,7 @@ TEST_F(MeshResidency, RefusesShapesThatAreNone) {
                  [&] { mesh_.alloc_stacked({4, kHuge}, DType::f64); });
 }
 
-TEST_F(MeshResidency, RefusesADtypeThatIsNone) {
+TEST_P(MeshResidency, RefusesADtypeThatIsNone) {
   for (const int bad : {0, 11, 255}) {
     expect_refused(ErrorCode::invalid_argument, {"dtype"},
                    [&] { mesh_.alloc(0, {1}, static_cast<DType>(bad)); });
@@ -116,7 +118,7 @@ TEST_F(MeshResidency, RefusesADtypeThatIsNone) {
   }
 }
 
-TEST_F(MeshResidency, RefusesWhatNoMemoryHolds) {
+TEST_P(MeshResidency, RefusesWhatNoMemoryHolds) {
   constexpr std::int64_t kTooMuch = std::int64_t{1} << 60;
   const auto error = expect_refused(ErrorCode::out_of_memory, {"rank 3", std::to_string(kTooMuch)},
                                     [&] { mesh_.alloc(3, {kTooMuch}, DType::u8); });
@@ -127,7 +129,7 @@ TEST_F(MeshResidency, RefusesWhatNoMemoryHolds) {
                  [&] { mesh_.alloc_stacked({4, kTooMuch}, DType::u8); });
 }
 
-TEST_F(MeshResidency, AStackHasAShardOnEachRankGiven) {
+TEST_P(MeshResidency, AStackHasAShardOnEachRankGiven) {
   const StackedDeviceTensor by_default = mesh_.alloc_stacked({3, 7}, DType::f64);
   EXPECT_EQ(by_default.shard_count(), 3);
   EXPECT_EQ(by_default.shape(), (Shape{3, 7}));
@@ -146,7 +148,7 @@ TEST_F(MeshResidency, AStackHasAShardOnEachRankGiven) {
   EXPECT_EQ(mesh_.stats().live_bytes, 2u * 168u);
 }
 
-TEST_F(MeshResidency, RefusesStacksThatDoNotFitTheRanks) {
+TEST_P(MeshResidency, RefusesStacksThatDoNotFitTheRanks) {
   using Ranks = std::vector<int>;
   const auto refused = [&](const Shape& shape, const Ranks& ranks,
                            std::initializer_list<std::string> words) {
@@ -163,7 +165,7 @@ TEST_F(MeshResidency, RefusesStacksThatDoNotFitTheRanks) {
   refused({std::int64_t{1} << 40, 2}, {}, {"4 ranks"});
 }
 
-TEST_F(MeshResidency, AReplicaOnEachRankGiven) {
+TEST_P(MeshResidency, AReplicaOnEachRankGiven) {
   const std::vector<float> host = counting(6, 1.0f);
   const StackedDeviceTensor everywhere = mesh_.alloc_replicated(HostView(host.data(), {2, 3}));
   EXPECT_EQ(everywhere.shape(), (Shape{4, 2, 3}));
@@ -182,7 +184,7 @@ TEST_F(MeshResidency, AReplicaOnEachRankGiven) {
                  [&] { mesh_.alloc_replicated(HostView(host.data(), {6}), twice); });
 }
 
-TEST_F(MeshResidency, FreeingTwiceDoesNothing) {
+TEST_P(MeshResidency, FreeingTwiceDoesNothing) {
   const DeviceTensor tensor = mesh_.alloc(0, {100}, DType::u8);
   const DeviceTensor copy = tensor;
   const StackedDeviceTensor stack = mesh_.alloc_stacked({4, 100}, DType::u8);
@@ -196,7 +198,7 @@ TEST_F(MeshResidency, FreeingTwiceDoesNothing) {
   EXPECT_EQ(mesh_.stats().deferred_bytes, 0u);
 }
 
-TEST_F(MeshResidency, AStaleHandleReachesNothing) {
+TEST_P(MeshResidency, AStaleHandleReachesNothing) {
   const std::vector<float> ours = counting(4, 1.0f);
   const std::vector<float> theirs = counting(4, 100.0f);
   const DeviceTensor old = mesh_.alloc(1, HostView(ours.data(), {4}));
@@ -217,7 +219,7 @@ TEST_F(MeshResidency, AStaleHandleReachesNothing) {
   EXPECT_EQ(values_of(mesh_, young), theirs);
 }
 
-TEST_F(MeshResidency, AShardIsFreedWithItsStack) {
+TEST_P(MeshResidency, AShardIsFreedWithItsStack) {
   const StackedDeviceTensor stack = mesh_.alloc_stacked({4, 8}, DType::f32);
   expect_refused(ErrorCode::invalid_argument, {"free", "stack"}, [&] { mesh_.free(stack[2]); });
   expect_refused(ErrorCode::invalid_argument, {"free", "stack"},
@@ -226,7 +228,7 @@ TEST_F(MeshResidency, AShardIsFreedWithItsStack) {
   EXPECT_EQ(mesh_.stats().live_buffers, 0u);
 }
 
-TEST_F(MeshResidency, RefusesTensorsOfNobodyAndOfOthers) {
+TEST_P(MeshResidency, RefusesTensorsOfNobodyAndOfOthers) {
   Mesh other = open();
   const DeviceTensor foreign = other.alloc(0, {4}, DType::f32);
   const StackedDeviceTensor foreign_stack = other.alloc_stacked({4, 4}, DType::f32);
@@ -250,7 +252,7 @@ TEST_F(MeshResidency, RefusesTensorsOfNobodyAndOfOthers) {
   EXPECT_EQ(other.stats().live_buffers, 5u);
 }
 
-TEST_F(MeshResidency, FreedMemoryIsUsedAgain) {
+TEST_P(MeshResidency, FreedMemoryIsUsedAgain) {
   const std::uint64_t reserved = [&] {
     mesh_.free(mesh_.alloc(0, {1'000'000}, DType::u8));
     return mesh_.stats().reserved_bytes;
@@ -265,7 +267,7 @@ TEST_F(MeshResidency, FreedMemoryIsUsedAgain) {
   EXPECT_EQ(mesh_.stats().live_bytes, 0u);
 }
 
-TEST_F(MeshResidency, ManyChangesBetweenTwoRunsReachTheRank) {
+TEST_P(MeshResidency, ManyChangesBetweenTwoRunsReachTheRank) {
   std::vector<DeviceTensor> kept;
   for (int i = 0; i < 20'000; ++i) {
     const DeviceTensor tensor = mesh_.alloc(0, {16}, DType::u8);
@@ -285,7 +287,7 @@ TEST_F(MeshResidency, ManyChangesBetweenTwoRunsReachTheRank) {
   }
 }
 
-TEST_F(MeshResidency, CloseTellsWhatLeaked) {
+TEST_P(MeshResidency, CloseTellsWhatLeaked) {
   mesh_.alloc(0, {10}, DType::f32);
   const DeviceTensor freed = mesh_.alloc(1, {10}, DType::f32);
   mesh_.alloc_stacked({4, 10}, DType::u8);
@@ -295,6 +297,8 @@ TEST_F(MeshResidency, CloseTellsWhatLeaked) {
   EXPECT_EQ(report.leaked_bytes, 80u);
   EXPECT_EQ(report.drained_runs, 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Links, MeshResidency, all_links(), name_of_link);
 
 }  // namespace
 }  // namespace rankcast::test

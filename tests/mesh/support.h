@@ -47,6 +47,17 @@ bool eventually(Condition condition) {
   return true;
 }
 
+/// For suites whose cases hold on every link: GetParam() is its name.
+class OnEachLink : public ::testing::TestWithParam<std::string> {
+ protected:
+  /// Kernels of tests are functions of this process, which ranks of their own do not have.
+  static bool calls_functions_of_the_test() { return GetParam() == "thread"; }
+};
+inline std::string name_of_link(const ::testing::TestParamInfo<std::string>& test) {
+  return test.param;
+}
+inline auto all_links() { return ::testing::Values(std::string("thread"), std::string("process")); }
+
 /// Holds everyone who passes until it is opened. A kernel that is never let through fails instead
 /// of hanging.
 class Gate {

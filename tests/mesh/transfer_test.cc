@@ -8,17 +8,18 @@
 namespace rankcast::test {
 namespace {
 
-class MeshTransfer : public ::testing::Test {
+class MeshTransfer : public OnEachLink {
  protected:
   static Mesh open() {
     MeshOptions options;
     options.devices = "cpu:0-2";
+    options.link = GetParam();
     return Mesh::open(options);
   }
   Mesh mesh_ = open();
 };
 
-TEST_F(MeshTransfer, EveryDtypeKeepsItsBytes) {
+TEST_P(MeshTransfer, EveryDtypeKeepsItsBytes) {
   for (int i = 1; i <= kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     SCOPED_TRACE(dtype_name(dtype));
@@ -38,7 +39,7 @@ TEST_F(MeshTransfer, EveryDtypeKeepsItsBytes) {
   }
 }
 
-TEST_F(MeshTransfer, EveryNumberOfDimensions) {
+TEST_P(MeshTransfer, EveryNumberOfDimensions) {
   for (int dims = 1; dims <= kMaxDims; ++dims) {
     const std::vector<std::int64_t> extents(static_cast<std::size_t>(dims), 2);
     const Shape shape{std::span<const std::int64_t>(extents)};
@@ -50,7 +51,7 @@ TEST_F(MeshTransfer, EveryNumberOfDimensions) {
   }
 }
 
-TEST_F(MeshTransfer, StacksGoShardByShard) {
+TEST_P(MeshTransfer, StacksGoShardByShard) {
   const std::vector<float> up = counting(12, 1.0f);
   const std::vector<int> ranks = {2, 0, 1};
   const StackedDeviceTensor stack = mesh_.alloc_stacked(HostView(up.data(), {3, 4}), ranks);
@@ -64,13 +65,13 @@ TEST_F(MeshTransfer, StacksGoShardByShard) {
   EXPECT_EQ(values_of(mesh_, stack[0]), counting(4, 1.0f));
 }
 
-TEST_F(MeshTransfer, LargeOnesToo) {
+TEST_P(MeshTransfer, LargeOnesToo) {
   const std::vector<std::int64_t> up = counting<std::int64_t>(std::size_t{1} << 20, 3);
   const DeviceTensor tensor = mesh_.alloc(0, HostView(up.data(), {1 << 20}));
   EXPECT_EQ(values_of<std::int64_t>(mesh_, tensor), up);
 }
 
-TEST_F(MeshTransfer, RefusesViewsOfAnotherKind) {
+TEST_P(MeshTransfer, RefusesViewsOfAnotherKind) {
   const std::vector<float> before = counting(6, 1.0f);
   const DeviceTensor tensor = mesh_.alloc(0, HostView(before.data(), {2, 3}));
   const StackedDeviceTensor stack = mesh_.alloc_stacked({3, 2}, DType::f32);
@@ -98,7 +99,7 @@ TEST_F(MeshTransfer, RefusesViewsOfAnotherKind) {
   EXPECT_EQ(values_of(mesh_, tensor), before);
 }
 
-TEST_F(MeshTransfer, RefusesHostMemoryThatIsNone) {
+TEST_P(MeshTransfer, RefusesHostMemoryThatIsNone) {
   alignas(8) unsigned char bytes[64] = {};
   expect_error(ErrorCode::invalid_argument, {"align"},
                [&] { HostView(bytes + 1, DType::f32, {2}); });
@@ -109,7 +110,7 @@ TEST_F(MeshTransfer, RefusesHostMemoryThatIsNone) {
                [&] { HostView(bytes, static_cast<DType>(77), {2}); });
 }
 
-TEST_F(MeshTransfer, AStackWithOneStaleShardMovesNothing) {
+TEST_P(MeshTransfer, AStackWithOneStaleShardMovesNothing) {
   const std::vector<float> up = counting(6, 1.0f);
   const StackedDeviceTensor stack = mesh_.alloc_stacked(HostView(up.data(), {3, 2}));
   mesh_.free(stack);
@@ -121,7 +122,8 @@ TEST_F(MeshTransfer, AStackWithOneStaleShardMovesNothing) {
   EXPECT_EQ(host, std::vector<float>(6, -1.0f));
 }
 
-TEST_F(MeshTransfer, ComesAfterWorkThatWasSubmittedBefore) {
+TEST_P(MeshTransfer, ComesAfterWorkThatWasSubmittedBefore) {
+  if (!calls_functions_of_the_test()) GTEST_SKIP() << "its kernels are functions of the test";
   const auto gate = add_gate(mesh_);
   const OpenAtEnd open(gate);
   mesh_.register_kernel("test.plus_one", [](const KernelCall& call) {
@@ -154,7 +156,7 @@ TEST_F(MeshTransfer, ComesAfterWorkThatWasSubmittedBefore) {
   for (const rankcast::Run* run : {&first, &second, &third}) run->wait();
 }
 
-TEST_F(MeshTransfer, CountsAsARunOfItsOwn) {
+TEST_P(MeshTransfer, CountsAsARunOfItsOwn) {
   const float value = 1;
   const MeshStats before = mesh_.stats();
   const DeviceTensor tensor = mesh_.alloc(0, HostView(&value, {1}));
@@ -165,6 +167,8 @@ TEST_F(MeshTransfer, CountsAsARunOfItsOwn) {
   EXPECT_GT(after.bytes_written, before.bytes_written);
   EXPECT_EQ(after.runs_in_flight, 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Links, MeshTransfer, all_links(), name_of_link);
 
 }  // namespace
 }  // namespace rankcast::test
