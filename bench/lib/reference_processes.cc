@@ -58,8 +58,10 @@ class ProcessRanks final : public ReferenceRanks {
     const std::vector<std::string> arguments{kReferenceRankCommand};
     for (std::size_t rank = 0; rank < memory.ranks(); ++rank) {
       auto [own, its] = base::value_or_throw(base::socket_pair());
-      base::ChildProcess process = base::value_or_throw(
-          base::ChildProcess::spawn(program_.command, arguments, {-1, its.get()}));
+      base::ChildProcess::Files files;
+      files.third = its.get();
+      base::ChildProcess process =
+          base::value_or_throw(base::ChildProcess::spawn(program_.command, arguments, files));
       ranks_.push_back({std::move(own), std::move(process)});
       greet(ranks_.back(), static_cast<std::int32_t>(rank));
     }

@@ -222,7 +222,7 @@ TEST(ReferenceProcesses, AKilledOneIsNamedAndTheOthersEnd) {
 
 TEST(ReferenceProcesses, WhatCannotStartIsToldAndLeavesNothing) {
   Fixture fixture;
-  test::expect_error(ErrorCode::internal, {"cannot start", "no-such-command"},
+  test::expect_error(ErrorCode::unsupported, {"cannot start", "no-such-command"},
                      [&] { processes(fixture, "no-such-command"); });
   test::expect_error(ErrorCode::rank_lost, {"rank ", "exited with status 0", "reference"},
                      [&] { processes(fixture, "/bin/true"); });
