@@ -203,9 +203,10 @@ class ProcessLink final : public Link {
     if (Status status = output.open(events_, &ends); !status.ok()) return status;
     // For people who look at a list of processes.
     const std::array arguments{fmt::format("rank {} of {}", rank, world_size())};
-    auto process = base::ChildProcess::spawn(
-        program_, arguments,
-        {ends.standard_output.get(), ends.standard_error.get(), sockets->second.get()});
+    auto process = base::ChildProcess::spawn(program_, arguments,
+                                             {.standard_output = ends.standard_output.get(),
+                                              .standard_error = ends.standard_error.get(),
+                                              .third = sockets->second.get()});
     if (!process) {
       output.close(events_);
       return std::move(process).error();

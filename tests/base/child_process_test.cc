@@ -27,7 +27,10 @@ struct Shell {
 
   explicit Shell(const std::string& command, int third = -1) {
     const std::vector<std::string> arguments{"-c", command};
-    process = ChildProcess::spawn("/bin/sh", arguments, {out.second.get(), err.second.get(), third})
+    process = ChildProcess::spawn("/bin/sh", arguments,
+                                  {.standard_output = out.second.get(),
+                                   .standard_error = err.second.get(),
+                                   .third = third})
                   .value();
     out.second.reset();
     err.second.reset();
@@ -105,7 +108,8 @@ TEST(ChildProcess, GetsItsDescriptorsWhateverNumbersTheyHaveHere) {
   ASSERT_EQ(dup2(sockets.second.get(), STDOUT_FILENO), STDOUT_FILENO);
   std::pair<Fd, Fd> out = output_pipe().value();
   const std::vector<std::string> arguments{"-c", "echo text; echo over the socket >&3"};
-  auto spawned = ChildProcess::spawn("/bin/sh", arguments, {out.second.get(), -1, STDOUT_FILENO});
+  auto spawned = ChildProcess::spawn("/bin/sh", arguments,
+                                     {.standard_output = out.second.get(), .third = STDOUT_FILENO});
   dup2(kept_out.get(), STDOUT_FILENO);
   ASSERT_TRUE(spawned) << spawned.error().text;
   out.second.reset();

@@ -30,9 +30,9 @@ class ProcessRank : public ::testing::Test {
   }
 
   void start(bool with_socket = true) {
-    rank_ = base::ChildProcess::spawn(
-                RANKCAST_TEST_LINK_RANK, {},
-                {-1, errors_.second.get(), with_socket ? sockets_.second.get() : -1})
+    rank_ = base::ChildProcess::spawn(RANKCAST_TEST_LINK_RANK, {},
+                                      {.standard_error = errors_.second.get(),
+                                       .third = with_socket ? sockets_.second.get() : -1})
                 .value();
     sockets_.second.reset();
     errors_.second.reset();

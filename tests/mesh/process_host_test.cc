@@ -23,7 +23,8 @@ class MeshProcessHost : public ::testing::Test {
   void SetUp() override {
     const std::vector<std::string> arguments{link::find_rank_program("").value(),
                                              RANKCAST_TEST_KERNELS};
-    host_ = base::ChildProcess::spawn(RANKCAST_TEST_HOST, arguments, {output_.second.get(), -1, -1})
+    host_ = base::ChildProcess::spawn(RANKCAST_TEST_HOST, arguments,
+                                      {.standard_output = output_.second.get()})
                 .value();
     output_.second.reset();
     std::istringstream line(read_line());
