@@ -300,10 +300,11 @@ class TestSafetensors(CommandCase):
             "unaligned": {"dtype": "F16", "shape": [2, 2], "data_offsets": [851, 859]},
         }).encode()
         path = self.write(safetensors(header, bytes(i * 7 % 251 for i in range(859))))
-        ended = dispatch("--devices", "cpu:0-2", "--rounds", "4", "--safetensors", path, "--json", "-")
+        ended = dispatch("--devices", "cpu:0-2", "--rounds", "4", "--safetensors", path,
+                         "--link", "thread,process", "--json", "-")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         report = json.loads(ended.stdout)
-        self.assertIs(report["verified"], True)
+        self.assertEqual([link["verified"] for link in report["links"].values()], [True, True])
         self.assertEqual((report["ranks"], report["tensor_args"]), (3, 6))
 
     def test_malformed_files_are_named(self) -> None:
