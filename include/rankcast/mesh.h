@@ -158,7 +158,9 @@ class RANKCAST_API Mesh {
 
   /// Adds the kernels of a shared library on every rank (rankcast/kernel_abi.h). Throws
   /// `invalid_argument` naming the file for one that is missing, exports no table, has another ABI
-  /// version, or a kernel name that is taken.
+  /// version, or a kernel name that is taken. Where ranks are processes, each loads the same file,
+  /// known by its SHA-256 digest, before this returns; where one cannot, throws what it says, with
+  /// the rank, or `rank_lost`, and no kernel of the library is there.
   void load_kernels(const std::string& path);
   /// Adds a function of this process as a kernel; thread link only, `unsupported` elsewhere.
   void register_kernel(std::string_view name, KernelFunction function);

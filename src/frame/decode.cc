@@ -169,7 +169,9 @@ Status SideDecoder::decode(const std::byte* source, std::uint32_t bytes, int wor
   std::memcpy(&header, copy, sizeof(header));
   if (header.magic != SideHeader::kMagic || header.bytes != bytes ||
       !section_fits<TableChange>(header.changes, bytes) ||
-      !section_fits<RunWait>(header.waits, bytes) || !section_fits<Patch>(header.patches, bytes)) {
+      !section_fits<RunWait>(header.waits, bytes) || !section_fits<Patch>(header.patches, bytes) ||
+      !section_fits<LibraryRecord>(header.libraries, bytes) ||
+      !section_fits<char>(header.text, bytes)) {
     return failure(ErrorCode::internal,
                    "damaged side block: magic {:#x}, {} bytes of {}, or a section outside of them",
                    header.magic, header.bytes, bytes);
@@ -177,6 +179,14 @@ Status SideDecoder::decode(const std::byte* source, std::uint32_t bytes, int wor
   side_.changes = section_span<const TableChange>(copy, header.changes);
   side_.waits = section_span<const RunWait>(copy, header.waits);
   side_.patches = section_span<const Patch>(copy, header.patches);
+  side_.libraries = section_span<const LibraryRecord>(copy, header.libraries);
+  side_.text = section_span<const char>(copy, header.text);
+  for (std::size_t i = 0; i < side_.libraries.size(); ++i) {
+    const Range path = side_.libraries[i].path;
+    if (path.count == 0 || !range_fits(path, side_.text.size()) ||
+        side_.path_of(side_.libraries[i]).find('\0') != std::string_view::npos)
+      return damaged("the path of library", i);
+  }
   for (std::size_t i = 0; i < side_.waits.size(); ++i) {
     if (side_.waits[i].lane > static_cast<std::uint32_t>(world_size))
       return damaged("a run wait", i);
@@ -188,7 +198,8 @@ Status SideDecoder::decode(const std::byte* source, std::uint32_t bytes, int wor
 }
 
 Status check_record(const Record& record, int lane) {
-  const bool kind_known = record.kind == RecordKind::run || record.kind == RecordKind::stop;
+  const bool kind_known = record.kind == RecordKind::run || record.kind == RecordKind::stop ||
+                          record.kind == RecordKind::load_kernels;
   if (record.format != kFormatVersion || !kind_known ||
       record.lane != static_cast<std::uint32_t>(lane) ||
       record.run > base::TimelineValue::kMaxRun) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 
 #include "base/scratch.h"
 #include "base/status.h"
@@ -59,12 +60,20 @@ struct Side {
   std::span<const TableChange> changes;
   std::span<const RunWait> waits;
   std::span<const Patch> patches;
+  std::span<const LibraryRecord> libraries;
+  std::span<const char> text;
+
+  std::string_view path_of(const LibraryRecord& library) const noexcept {
+    return {text.data() + library.path.first, library.path.count};
+  }
 };
 
 /// The same for a record's side block.
 class SideDecoder {
  public:
   base::Status decode(const std::byte* source, std::uint32_t bytes, int world_size);
+  /// As after an empty block.
+  void clear() noexcept { side_ = Side{}; }
   const Side& side() const noexcept { return side_; }
 
  private:

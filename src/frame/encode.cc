@@ -107,9 +107,10 @@ void write_frame(std::byte* destination, const FrameDraft& draft,
 
 base::Result<std::uint32_t> side_bytes(const SideDraft& draft) {
   if (draft.empty()) return 0u;
-  return checked_bytes("side block", sizeof(SideHeader) + aligned(draft.changes.size_bytes()) +
-                                         aligned(draft.waits.size_bytes()) +
-                                         aligned(draft.patches.size_bytes()));
+  return checked_bytes(
+      "side block", sizeof(SideHeader) + aligned(draft.changes.size_bytes()) +
+                        aligned(draft.waits.size_bytes()) + aligned(draft.patches.size_bytes()) +
+                        aligned(draft.libraries.size_bytes()) + aligned(draft.text.size_bytes()));
 }
 
 void write_side(std::byte* destination, const SideDraft& draft) noexcept {
@@ -118,11 +119,15 @@ void write_side(std::byte* destination, const SideDraft& draft) noexcept {
   header.changes = cursor.next(draft.changes);
   header.waits = cursor.next(draft.waits);
   header.patches = cursor.next(draft.patches);
+  header.libraries = cursor.next(draft.libraries);
+  header.text = cursor.next(draft.text);
   header.bytes = static_cast<std::uint32_t>(cursor.offset());
   std::memcpy(destination, &header, sizeof(header));
   write_section(destination, header.changes, draft.changes, base::StoreKind::ordinary);
   write_section(destination, header.waits, draft.waits, base::StoreKind::ordinary);
   write_section(destination, header.patches, draft.patches, base::StoreKind::ordinary);
+  write_section(destination, header.libraries, draft.libraries, base::StoreKind::ordinary);
+  write_section(destination, header.text, draft.text, base::StoreKind::ordinary);
 }
 
 }  // namespace rankcast::frame

@@ -46,8 +46,12 @@ struct SideDraft {
   std::span<const TableChange> changes;
   std::span<const RunWait> waits;
   std::span<const Patch> patches;
+  std::span<const LibraryRecord> libraries = {};
+  std::span<const char> text = {};
 
-  bool empty() const noexcept { return changes.empty() && waits.empty() && patches.empty(); }
+  bool empty() const noexcept {
+    return changes.empty() && waits.empty() && patches.empty() && libraries.empty();
+  }
 };
 
 /// Bytes of the side block, a multiple of kSectionAlignment; 0 for an empty one. Fails like

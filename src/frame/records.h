@@ -22,7 +22,7 @@
 
 namespace rankcast::frame {
 
-inline constexpr std::uint16_t kFormatVersion = 2;
+inline constexpr std::uint16_t kFormatVersion = 3;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 
 /// Frames, side blocks and their sections begin at multiples of this.
@@ -43,7 +43,11 @@ static_assert(sizeof(BlockRef) == 16);
 // ---- The record
 // -----------------------------------------------------------------------------------------------------
 
-enum class RecordKind : std::uint8_t { run = 1, stop = 2 };
+enum class RecordKind : std::uint8_t {
+  run = 1,
+  stop = 2,
+  load_kernels = 3,  // the libraries of its side block; no frame, no tasks
+};
 
 /// Bits of `Record::flags`.
 inline constexpr std::uint8_t kNotifyKeeper = 1;  // wake the keeper when this lane has finished
@@ -201,7 +205,9 @@ struct SideHeader {
   Section changes;
   Section waits;
   Section patches;
-  Section reserved[4] = {};
+  Section libraries;
+  Section text;  // of LibraryRecord::path: bytes
+  Section reserved[2] = {};
 };
 static_assert(sizeof(SideHeader) == 64);
 
@@ -234,6 +240,15 @@ struct Patch {
   std::uint64_t reserved = 0;
 };
 static_assert(sizeof(Patch) == 32);
+
+/// A kernel library to load, and the ids that its kernels get on every rank.
+struct LibraryRecord {
+  std::uint8_t digest[32] = {};  // SHA-256 of the file
+  std::uint32_t first_kernel = 0;
+  std::uint32_t kernel_count = 0;
+  Range path;  // of the side block's text; no final 0
+};
+static_assert(sizeof(LibraryRecord) == 48 && std::is_trivially_copyable_v<LibraryRecord>);
 
 // ---- The run record
 // -------------------------------------------------------------------------------------------------

@@ -250,12 +250,6 @@ std::vector<DispatchRecord> MeshCore::last_dispatches(int rank) const {
   return records;
 }
 
-void MeshCore::load_kernels(const std::string& path) {
-  check_open();
-  throw_if_failed(
-      environment_->kernels.add_library(value_or_throw(rank::KernelLibrary::open(path))));
-}
-
 void MeshCore::register_kernel(std::string_view name, KernelFunction function) {
   check_open();
   if (!link_->shares_host_memory()) {

@@ -56,7 +56,6 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   std::vector<RankInfo> ranks() const;
   MeshStats stats() const;
   std::vector<DispatchRecord> last_dispatches(int rank) const;
-  void load_kernels(const std::string& path);
   void register_kernel(std::string_view name, KernelFunction function);
   std::vector<std::string> kernels() const;
   /// Throws `closed` when nothing may be done any more.
@@ -84,6 +83,9 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void drop(RunState* state) noexcept;
   /// True in a forked child: nothing of the mesh may be touched, least of all its mutex.
   bool is_forked() const noexcept;
+
+  // ---- Kernel libraries (load_kernels.cc)
+  void load_kernels(const std::string& path);
 
   // ---- Rank loss (rank_loss.cc)
   void restart_rank(int rank);
@@ -143,6 +145,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void finish_locked(RunState& state) RC_REQUIRES(mutex_);
   void finish_if_ended(const RunState& state);
   [[noreturn]] void fail_wait(RunState& state);
+  void load_on_ranks(const rank::LibraryPlace& place);
   void take_lost_ranks();
   void lose_rank(int rank, std::string end);
   void forget_memory_of(int rank);
@@ -163,7 +166,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   std::unique_ptr<program::KernelCatalog> catalog_;
   program::MeshView view_;
 
-  std::timed_mutex lifecycle_;  // held by a closer or restarter, who may take mutex_ inside
+  std::timed_mutex lifecycle_;  // held by a closer, restarter or loader, who may take mutex_ inside
   mutable base::Mutex mutex_;
   // Written by: close, under the mutex. Read by: any thread. Ordered by: mesh_life.
   std::atomic<Life> life_{Life::open};

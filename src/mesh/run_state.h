@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/stream_store.h"
 #include "base/timeline.h"
+#include "frame/encode.h"
 #include "frame/records.h"
 
 namespace rankcast::detail {
@@ -39,6 +40,8 @@ struct RunState {
   std::uint64_t frame_bytes = 0;
   base::StoreKind store_kind = base::StoreKind::ordinary;
   bool is_transfer = false;
+  // Of a run that loads kernels: borrowed from the call that waits for it, for its publication.
+  const frame::SideDraft* libraries = nullptr;
   bool in_flight = false;
   bool held = false;        // by a Run or by the call that waits for it
   bool error_told = false;  // thrown by a wait: not logged when the handle goes

@@ -91,6 +91,7 @@ void RunTable::recycle(RunState* state) noexcept {
   state->error = base::Status();
   state->error_told = false;
   state->is_transfer = false;
+  state->libraries = nullptr;
   base::store_release(state->finished, false);  // pairs: run_finished
   spare_states_.push_back(state);
 }
@@ -226,7 +227,9 @@ void RunTable::finish(RunState& state) {
     }
   }
   if (!state.error.ok()) [[unlikely]] {
-    state.error.text = fmt::format("run {} failed: {}", state.run, state.error.text);
+    if (state.libraries == nullptr) {
+      state.error.text = fmt::format("run {} failed: {}", state.run, state.error.text);
+    }
     std::ranges::fill(outcomes_of(slot), std::byte{0});
   }
   for (const RunLane& lane : state.lanes) {

@@ -219,8 +219,10 @@ Status MeshCore::publish_locked(RunState& state) {
     *side = frame::BlockRef();
     const std::vector<frame::TableChange>& changes =
         pending_changes_[static_cast<std::size_t>(lane.rank)];
-    if (changes.empty()) continue;
-    const frame::SideDraft draft{changes, {}, {}};
+    if (changes.empty() && state.libraries == nullptr) continue;
+    frame::SideDraft draft;
+    if (state.libraries != nullptr) draft = *state.libraries;
+    draft.changes = changes;
     auto bytes = frame::side_bytes(draft);
     if (!bytes) return std::move(bytes).error();
     auto address = runs_->reserve_side(state, lane.rank, *bytes, side);
@@ -241,6 +243,7 @@ Status MeshCore::publish_locked(RunState& state) {
     record.run_record = state.slot;
     record.lane = static_cast<std::uint32_t>(lane.rank);
     record.tasks = lane.tasks;
+    if (state.libraries != nullptr) record.kind = frame::RecordKind::load_kernels;
     link_->ring(lane.rank).write(std::bit_cast<link::RecordBytes>(record));
     counters_.bytes_written += sizeof(record) + lane.frame.bytes + record.side.bytes;
   }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -32,7 +33,7 @@ bool has_end(const frame::Record& record, base::TimelineValue now) noexcept {
 
 base::Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options,
                                                          link::RankPort& port,
-                                                         const KernelRegistry& kernels) {
+                                                         KernelRegistry& kernels) {
   std::unique_ptr<Executor> executor(new Executor(options, port, kernels));
   auto device = device::create_device(options.device, *executor);
   if (!device) return tl::unexpected(std::move(device).error());
@@ -40,8 +41,7 @@ base::Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& 
   return executor;
 }
 
-Executor::Executor(const ExecutorOptions& options, link::RankPort& port,
-                   const KernelRegistry& kernels)
+Executor::Executor(const ExecutorOptions& options, link::RankPort& port, KernelRegistry& kernels)
     : port_(port),
       kernels_(kernels),
       run_records_(options.run_records),
@@ -93,8 +93,12 @@ void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
   LaneError error;
   error.status = frame::check_record(record, port_.rank());
   if (error.status.ok()) error.status = take_side(record);
-  if (error.status.ok()) error.status = take_frame(record);
-  if (error.status.ok()) run_tasks(record, *run, &error);
+  if (error.status.ok() && record.kind == frame::RecordKind::load_kernels) {
+    error.status = load_libraries();
+  } else {
+    if (error.status.ok()) error.status = take_frame(record);
+    if (error.status.ok()) run_tasks(record, *run, &error);
+  }
 
   frame::LaneReport& report = frame::lane_reports(run)[port_.rank()];
   report.entry_ns = entry_ns;
@@ -113,8 +117,24 @@ void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
                (record.flags & frame::kNotifyKeeper) != 0);
 }
 
+Status Executor::load_libraries() {
+  const frame::Side& side = side_decoder_.side();
+  for (const frame::LibraryRecord& library : side.libraries) {
+    const LibraryPlace place{std::string(side.path_of(library)), std::to_array(library.digest),
+                             library.first_kernel, library.kernel_count};
+    Status status = load_library(place, kernels_);
+    if (status.ok()) continue;
+    status.text = fmt::format("rank {}: {}", port_.rank(), status.text);
+    return status;
+  }
+  return {};
+}
+
 Status Executor::take_side(const frame::Record& record) {
-  if (record.side.bytes == 0) return {};
+  if (record.side.bytes == 0) {
+    side_decoder_.clear();
+    return {};
+  }
   const std::byte* source = block(record.side);
   if (source == nullptr)
     return failure(ErrorCode::internal, "damaged record: its side block is in no segment");

@@ -40,7 +40,7 @@ class Executor final : device::SignalSink {
   /// outlive the executor.
   static base::Result<std::unique_ptr<Executor>> create(const ExecutorOptions& options,
                                                         link::RankPort& port,
-                                                        const KernelRegistry& kernels);
+                                                        KernelRegistry& kernels);
 
   /// Runs until a stop record comes. Records lie where other ranks may write. One that is damaged
   /// fails its run with `internal`, in its run record. One that names no run record of the mesh is
@@ -78,7 +78,7 @@ class Executor final : device::SignalSink {
   /// Frames kept: a step of a program and the transfers around it.
   static constexpr std::size_t kKeptFrames = 4;
 
-  Executor(const ExecutorOptions& options, link::RankPort& port, const KernelRegistry& kernels);
+  Executor(const ExecutorOptions& options, link::RankPort& port, KernelRegistry& kernels);
 
   void on_signal() noexcept override { port_.wake(); }
 
@@ -86,6 +86,7 @@ class Executor final : device::SignalSink {
   [[gnu::cold]] bool refuse(const frame::Record& record);
   void run_record(const frame::Record& record, std::int64_t entry_ns);
   base::Status take_side(const frame::Record& record);
+  base::Status load_libraries();
   base::Status take_frame(const frame::Record& record);
   ResolvedFrame* find_kept(const std::byte* source, std::uint32_t bytes) noexcept;
   base::Status resolve();
@@ -102,8 +103,8 @@ class Executor final : device::SignalSink {
   [[gnu::cold]] void write_outcome(const frame::RunRecord& run, std::uint32_t task,
                                    frame::Outcome outcome, LaneError* error) const;
 
-  link::RankPort& port_;           // borrowed from the rank's main function
-  const KernelRegistry& kernels_;  // borrowed likewise
+  link::RankPort& port_;     // borrowed from the rank's main function
+  KernelRegistry& kernels_;  // borrowed likewise
   std::uint32_t run_records_;
   bool host_addresses_;
   std::unique_ptr<device::Device> device_;

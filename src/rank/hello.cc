@@ -20,10 +20,13 @@ base::Status read_hello(std::string_view text, int rank, RankEnvironment* enviro
   plan = std::move(plans->front());
   plan.options.run_records = hello.at("run_records").get<std::uint32_t>();
   plan.options.host_addresses = false;
-  for (const nlohmann::json& path : hello.at("libraries")) {
-    auto library = KernelLibrary::open(path.get<std::string>());
-    if (!library) return std::move(library).error();
-    if (base::Status status = environment->kernels.add_library(std::move(*library)); !status.ok())
+  for (const nlohmann::json& library : hello.at("libraries")) {
+    auto digest = parse_digest(library.at("digest").get<std::string>());
+    if (!digest) return std::move(digest).error();
+    const LibraryPlace place{library.at("path").get<std::string>(), *digest,
+                             library.at("first_kernel").get<std::uint32_t>(),
+                             library.at("kernel_count").get<std::uint32_t>()};
+    if (base::Status status = load_library(place, environment->kernels); !status.ok())
       return status;
   }
   return {};
@@ -36,7 +39,13 @@ std::string hello_of(const RankEnvironment& environment, int rank) {
   nlohmann::json hello;
   hello["device"] = plan.options.device.to_string();
   hello["run_records"] = plan.options.run_records;
-  hello["libraries"] = environment.kernels.library_paths();
+  hello["libraries"] = nlohmann::json::array();
+  for (const LibraryPlace& place : environment.kernels.libraries()) {
+    hello["libraries"].push_back({{"path", place.path},
+                                  {"digest", digest_text(place.digest)},
+                                  {"first_kernel", place.first_kernel},
+                                  {"kernel_count", place.kernel_count}});
+  }
   return hello.dump();
 }
 

@@ -41,11 +41,20 @@ bool is_kernel_name(std::string_view name) noexcept {
                      [](char c) { return c == '.' || is_name_character(c); });
 }
 
-base::Result<KernelLibrary> KernelLibrary::open(const std::string& path) {
+base::Result<KernelLibrary> KernelLibrary::open(const std::string& path,
+                                                const std::optional<Digest>& expected) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::absolute(path, error);
   if (path.empty() || !std::filesystem::exists(file, error)) {
     return tl::unexpected(fault(path, "no such file"));
+  }
+  const auto digest = sha256_of_file(path);
+  if (!digest) return tl::unexpected(digest.error());
+  if (expected && *digest != *expected) {
+    return tl::unexpected(fault(path,
+                                "has the SHA-256 digest {}, but {} was loaded by the host: the "
+                                "file has changed",
+                                digest_text(*digest), digest_text(*expected)));
   }
   // An absolute path keeps dlopen from searching its own folders.
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -53,6 +62,7 @@ base::Result<KernelLibrary> KernelLibrary::open(const std::string& path) {
     return tl::unexpected(fault(path, "cannot be loaded: {}", dlerror()));
   }
   KernelLibrary library(handle, path);
+  library.digest_ = *digest;
   base::Status status = library.read_table();
   if (!status.ok()) return tl::unexpected(std::move(status));
   return library;
@@ -68,12 +78,14 @@ KernelLibrary::~KernelLibrary() {
 KernelLibrary::KernelLibrary(KernelLibrary&& other) noexcept
     : handle_(std::exchange(other.handle_, nullptr)),
       path_(std::move(other.path_)),
+      digest_(other.digest_),
       title_(std::move(other.title_)),
       kernels_(std::move(other.kernels_)) {}
 
 KernelLibrary& KernelLibrary::operator=(KernelLibrary&& other) noexcept {
   std::swap(handle_, other.handle_);
   std::swap(path_, other.path_);
+  std::swap(digest_, other.digest_);
   std::swap(title_, other.title_);
   std::swap(kernels_, other.kernels_);
   return *this;

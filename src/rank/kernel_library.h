@@ -2,12 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "rank/digest.h"
 #include "rankcast/kernel_abi.h"
 
 namespace rankcast::rank {
@@ -25,8 +27,10 @@ class KernelLibrary {
   /// library's constructors. Fails with `invalid_argument` and then leaves nothing loaded: no such
   /// file, no shared library, no table, another ABI version, structs smaller than version 1 has
   /// them, a kernel without a name, with a malformed one, with the name of an earlier one, or
-  /// without `run`. The text names the file, and the kernel where there is one.
-  static base::Result<KernelLibrary> open(const std::string& path);
+  /// without `run`; and, before anything of it is loaded, for a file with another digest than
+  /// `expected`. The text names the file, and the kernel where there is one. Reads the file whole.
+  static base::Result<KernelLibrary> open(const std::string& path,
+                                          const std::optional<Digest>& expected = std::nullopt);
 
   ~KernelLibrary();
   KernelLibrary(KernelLibrary&& other) noexcept;
@@ -36,6 +40,8 @@ class KernelLibrary {
 
   /// As given to open.
   const std::string& path() const noexcept { return path_; }
+  /// Of the file when it was opened.
+  const Digest& digest() const noexcept { return digest_; }
   /// What the library calls itself and its version: "rankcast 0.1.0".
   const std::string& title() const noexcept { return title_; }
   /// At least one, in the order of the table; fields that the library's own header lacks are null.
@@ -50,6 +56,7 @@ class KernelLibrary {
 
   void* handle_ = nullptr;  // of dlopen; null when moved from
   std::string path_;
+  Digest digest_{};
   std::string title_;
   std::vector<rankcast_kernel> kernels_;  // copies; what they point at belongs to the library
 };

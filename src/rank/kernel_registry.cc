@@ -46,24 +46,36 @@ void KernelRegistry::FreeEntries::operator()(KernelEntry* entries) const noexcep
   std::allocator<KernelEntry>().deallocate(entries, kCapacity);
 }
 
-KernelRegistry::KernelRegistry() : entries_(std::allocator<KernelEntry>().allocate(kCapacity)) {}
+KernelRegistry::KernelRegistry()
+    : entries_(std::allocator<KernelEntry>().allocate(kCapacity)),
+      in_use_(std::make_unique<std::array<std::atomic<bool>, kCapacity>>()) {}
 
-KernelRegistry::~KernelRegistry() { std::destroy_n(entries_.get(), size()); }
+KernelRegistry::~KernelRegistry() {
+  for (std::uint32_t id = 0; id < size(); ++id) {
+    if (entry(id) != nullptr) std::destroy_at(entries_.get() + id);
+  }
+}
 
 std::uint32_t KernelRegistry::size() const noexcept {
   return base::load_acquire(count_);  // pairs: kernel_entries
 }
 
 const KernelEntry* KernelRegistry::entry(std::uint32_t id) const noexcept {
-  return id < size() ? entries_.get() + id : nullptr;
+  const bool used = id < kCapacity && base::load_acquire((*in_use_)[id]);  // pairs: kernel_entries
+  return used ? entries_.get() + id : nullptr;
 }
 
-void KernelRegistry::append_locked(KernelEntry entry) {
-  const std::uint32_t id = base::load_relaxed(count_);  // relaxed: only written under mutex_
+void KernelRegistry::put_locked(std::uint32_t id, KernelEntry entry) {
   KernelEntry* added = std::construct_at(entries_.get() + id, std::move(entry));
   added->abi.name = added->name.c_str();
-  index_.emplace(added->name, id);
-  base::store_release(count_, id + 1);  // pairs: kernel_entries
+  index_.insert_or_assign(added->name, id);
+  base::store_release((*in_use_)[id], true);  // pairs: kernel_entries
+}
+
+void KernelRegistry::give_out_locked(std::uint32_t end) {
+  if (end > base::load_relaxed(count_)) {  // relaxed: only written under mutex_
+    base::store_release(count_, end);      // pairs: kernel_entries
+  }
 }
 
 base::Status KernelRegistry::check_space_locked(std::size_t count) const {
@@ -83,19 +95,61 @@ base::Status KernelRegistry::check_name_locked(std::string_view name,
                        name, library, entries_.get()[found->second].library);
 }
 
+base::Status KernelRegistry::check_library_locked(const KernelLibrary& library) const {
+  base::Status status = check_space_locked(library.kernels().size());
+  for (const rankcast_kernel& kernel : library.kernels()) {
+    if (!status.ok()) return status;
+    status = check_name_locked(kernel.name, library.path());
+  }
+  return status;
+}
+
+void KernelRegistry::put_library_locked(KernelLibrary library, std::uint32_t first) {
+  libraries_.push_back({std::move(library), first});
+  const KernelLibrary& kept = libraries_.back().library;
+  std::uint32_t id = first;
+  for (const rankcast_kernel& kernel : kept.kernels()) {
+    put_locked(id++, {.name = kernel.name, .abi = kernel, .library = kept.path()});
+  }
+  give_out_locked(id);
+}
+
 base::Status KernelRegistry::add_library(KernelLibrary library) {
   base::MutexLock lock(mutex_);
-  base::Status status = check_space_locked(library.kernels().size());
-  if (!status.ok()) return status;
-  for (const rankcast_kernel& kernel : library.kernels()) {
-    status = check_name_locked(kernel.name, library.path());
-    if (!status.ok()) return status;
+  if (base::Status status = check_library_locked(library); !status.ok()) return status;
+  put_library_locked(std::move(library),
+                     base::load_relaxed(count_));  // relaxed: only written under mutex_
+  return {};
+}
+
+base::Result<LibraryPlace> KernelRegistry::claim(const KernelLibrary& library) {
+  base::MutexLock lock(mutex_);
+  if (base::Status status = check_library_locked(library); !status.ok())
+    return tl::unexpected(std::move(status));
+  const std::uint32_t first = base::load_relaxed(count_);  // relaxed: only written under mutex_
+  const auto count = static_cast<std::uint32_t>(library.kernels().size());
+  give_out_locked(first + count);
+  return LibraryPlace{std::filesystem::absolute(library.path()).string(), library.digest(), first,
+                      count};
+}
+
+base::Status KernelRegistry::add_library_at(KernelLibrary library, std::uint32_t first_kernel) {
+  const std::size_t count = library.kernels().size();
+  base::MutexLock lock(mutex_);
+  for (const LoadedLibrary& loaded : libraries_) {
+    if (loaded.first_kernel == first_kernel && loaded.library.digest() == library.digest())
+      return {};
   }
-  libraries_.push_back(std::move(library));
-  const KernelLibrary& kept = libraries_.back();
-  for (const rankcast_kernel& kernel : kept.kernels()) {
-    append_locked({.name = kernel.name, .abi = kernel, .library = kept.path()});
+  bool free = first_kernel <= kCapacity && count <= kCapacity - first_kernel;
+  for (std::size_t i = 0; i < count && free; ++i) {
+    free = entry(first_kernel + static_cast<std::uint32_t>(i)) == nullptr;
   }
+  if (!free) {
+    return base::failure(ErrorCode::internal,
+                         "kernel library \"{}\": ids from {} on for {} kernels are not free",
+                         library.path(), first_kernel, count);
+  }
+  put_library_locked(std::move(library), first_kernel);
   return {};
 }
 
@@ -121,7 +175,9 @@ base::Status KernelRegistry::add_function(std::string_view name, KernelFunction 
                     .library = kFunctionLibrary};
   entry.abi.struct_size = sizeof(rankcast_kernel);
   entry.abi.run = run_function;
-  append_locked(std::move(entry));
+  const std::uint32_t id = base::load_relaxed(count_);  // relaxed: only written under mutex_
+  put_locked(id, std::move(entry));
+  give_out_locked(id + 1);
   return {};
 }
 
@@ -132,13 +188,14 @@ std::optional<std::uint32_t> KernelRegistry::find(std::string_view name) const {
   return found->second;
 }
 
-std::vector<std::string> KernelRegistry::library_paths() const {
-  std::vector<std::string> paths;
+std::vector<LibraryPlace> KernelRegistry::libraries() const {
+  std::vector<LibraryPlace> places;
   base::MutexLock lock(mutex_);
-  for (const KernelLibrary& library : libraries_) {
-    paths.push_back(std::filesystem::absolute(library.path()).string());
+  for (const auto& [library, first] : libraries_) {
+    places.push_back({std::filesystem::absolute(library.path()).string(), library.digest(), first,
+                      static_cast<std::uint32_t>(library.kernels().size())});
   }
-  return paths;
+  return places;
 }
 
 std::vector<std::string> KernelRegistry::names() const {
@@ -150,6 +207,16 @@ std::vector<std::string> KernelRegistry::names() const {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+base::Status load_library(const LibraryPlace& place, KernelRegistry& registry) {
+  auto library = KernelLibrary::open(place.path, place.digest);
+  if (!library) return std::move(library).error();
+  if (library->kernels().size() != place.kernel_count) {
+    return base::failure(ErrorCode::internal, "kernel library \"{}\": has {} kernels, not {}",
+                         place.path, library->kernels().size(), place.kernel_count);
+  }
+  return registry.add_library_at(std::move(*library), place.first_kernel);
 }
 
 }  // namespace rankcast::rank

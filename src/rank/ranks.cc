@@ -33,7 +33,7 @@ base::Result<std::vector<RankPlan>> plan_ranks(std::string_view devices) {
   return plans;
 }
 
-void rank_main(const RankEnvironment& environment, link::RankPort& port) noexcept {
+void rank_main(RankEnvironment& environment, link::RankPort& port) noexcept {
   try {
     const RankPlan& plan = environment.plans[static_cast<std::size_t>(port.rank())];
     auto executor =

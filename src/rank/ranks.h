@@ -35,6 +35,6 @@ struct RankEnvironment {
 
 /// The main function of a rank (link::RankMain): makes its device and executor, reports, and runs
 /// until it is told to stop.
-void rank_main(const RankEnvironment& environment, link::RankPort& port) noexcept;
+void rank_main(RankEnvironment& environment, link::RankPort& port) noexcept;
 
 }  // namespace rankcast::rank

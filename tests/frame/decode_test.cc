@@ -284,6 +284,8 @@ TEST(SideDecode, FlippedBytesAreRefusedOrInBounds) {
       ASSERT_LE(wait.lane, static_cast<std::uint32_t>(kSampleWorld));
     for (const Patch& patch : decoder.side().patches)
       ASSERT_TRUE(patch.kind == 1 || patch.kind == 2);
+    for (const LibraryRecord& library : decoder.side().libraries)
+      ASSERT_EQ(decoder.side().path_of(library).size(), library.path.count);
   });
 }
 
@@ -306,6 +308,9 @@ TEST(SideDecode, EachDamageIsRefused) {
   const auto patches = [](Bytes& bytes, std::size_t i) -> Patch& {
     return bytes.entry<Patch>(bytes.side_header().patches, i);
   };
+  const auto libraries = [](Bytes& bytes, std::size_t i) -> LibraryRecord& {
+    return bytes.entry<LibraryRecord>(bytes.side_header().libraries, i);
+  };
   const SideDamage damages[] = {
       {"magic", [](Bytes& bytes) { bytes.side_header().magic ^= 4; }},
       {"bytes", [](Bytes& bytes) { bytes.side_header().bytes += 64; }},
@@ -314,8 +319,15 @@ TEST(SideDecode, EachDamageIsRefused) {
       {"section", [](Bytes& bytes) { bytes.side_header().waits.offset = 0xffffffc0u; }},
       {"section", [](Bytes& bytes) { bytes.side_header().waits.count = 1000; }},
       {"section", [](Bytes& bytes) { bytes.side_header().patches.offset = bytes.size() + 64; }},
-      {"section", [](Bytes& bytes) { bytes.side_header().patches.count += 2; }},
+      {"section", [](Bytes& bytes) { bytes.side_header().patches.count += 20; }},
+      {"section", [](Bytes& bytes) { bytes.side_header().libraries.count = 100; }},
+      {"section", [](Bytes& bytes) { bytes.side_header().text.offset = bytes.size() + 64; }},
       {"run wait 1", [&](Bytes& bytes) { waits(bytes, 1).lane = kSampleWorld + 1; }},
+      {"path of library 0", [&](Bytes& bytes) { libraries(bytes, 0).path.count = 0; }},
+      {"path of library 1", [&](Bytes& bytes) { libraries(bytes, 1).path.count = 6; }},
+      {"path of library 1", [&](Bytes& bytes) { libraries(bytes, 1).path.first = kNone; }},
+      {"path of library 0",
+       [&](Bytes& bytes) { bytes.entry<char>(bytes.side_header().text, 1) = 0; }},
       {"patch 0", [&](Bytes& bytes) { patches(bytes, 0).kind = 0; }},
       {"patch 1", [&](Bytes& bytes) { patches(bytes, 1).kind = 3; }},
   };
@@ -352,8 +364,8 @@ TEST(RecordCheck, RefusesWhatIsNotOfThisLaneAndFormat) {
   bad = good;
   bad.kind = static_cast<RecordKind>(0);
   refused(bad, "kind 0");
-  bad.kind = static_cast<RecordKind>(3);
-  refused(bad, "kind 3");
+  bad.kind = static_cast<RecordKind>(9);
+  refused(bad, "kind 9");
   bad = good;
   bad.lane = 2;
   refused(bad, "lane 2");

@@ -127,6 +127,10 @@ TEST(SideEncode, TheSampleDecodesToItself) {
   EXPECT_TRUE(same_bytes(decoder.side().changes, std::span<const TableChange>(sample.changes)));
   EXPECT_TRUE(same_bytes(decoder.side().waits, std::span<const RunWait>(sample.waits)));
   EXPECT_TRUE(same_bytes(decoder.side().patches, std::span<const Patch>(sample.patches)));
+  EXPECT_TRUE(
+      same_bytes(decoder.side().libraries, std::span<const LibraryRecord>(sample.libraries)));
+  EXPECT_EQ(decoder.side().path_of(decoder.side().libraries[0]), "/a/b.");
+  EXPECT_EQ(decoder.side().path_of(decoder.side().libraries[1]), "/b.so");
 }
 
 TEST(SideEncode, NothingTakesNoBytes) { EXPECT_EQ(side_bytes(SideDraft{}).value(), 0u); }

@@ -9,7 +9,7 @@
 namespace rankcast::frame {
 namespace {
 
-TEST(FrameRecords, VersionTwo) { EXPECT_EQ(kFormatVersion, 2); }
+TEST(FrameRecords, VersionThree) { EXPECT_EQ(kFormatVersion, 3); }
 
 TEST(FrameRecords, RecordIsOneLine) {
   EXPECT_EQ(sizeof(Record), 64u);

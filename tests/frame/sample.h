@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/scratch.h"
@@ -126,7 +127,10 @@ struct SideSample {
   std::vector<RunWait> waits = {{77, 0, 0}, {78, kSampleWorld, 0}};
   std::vector<Patch> patches = {{64, 1, 2, 3, 1, 0}, {0, 2, 0, 0, 2, 0}};
 
-  SideDraft draft() const { return {changes, waits, patches}; }
+  std::vector<LibraryRecord> libraries = {{{1, 2, 3}, 7, 2, {0, 5}}, {{9}, 9, 1, {2, 5}}};
+  std::string text = "/a/b.so";
+
+  SideDraft draft() const { return {changes, waits, patches, libraries, text}; }
   Bytes bytes() const { return encoded(draft()); }
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/scratch.h"
@@ -65,6 +66,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     status = decoder.decode(source, bytes, kWorld);
     for (const frame::RunWait& wait : decoder.side().waits) {
       RC_CHECK(!status.ok() || wait.lane <= kWorld);
+    }
+    for (const frame::LibraryRecord& library : decoder.side().libraries) {
+      if (!status.ok()) break;
+      const std::string_view path = decoder.side().path_of(library);
+      RC_CHECK(!path.empty() && path.find('\0') == std::string_view::npos);
+      RC_CHECK(path.data() >= decoder.side().text.data() &&
+               path.size() <= decoder.side().text.size());
     }
   }
   RC_CHECK(status.ok() || (status.code == ErrorCode::internal && !status.text.empty()));

@@ -1,8 +1,11 @@
 // A kernel library for tests of a whole mesh: it tells how often it was prepared and what it was
 // given.
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "rankcast/kernel_abi.h"
@@ -57,6 +60,17 @@ int refuse(const rankcast_kernel_context* /*context*/, const rankcast_call* /*ca
            rankcast_preparation* /*preparation*/, rankcast_failure* failure) {
   std::snprintf(failure->text, sizeof(failure->text), "cannot be prepared here");
   return RANKCAST_FAILED;
+}
+
+// A file that is not the same for whoever loads it next.
+__attribute__((constructor)) void change_file() {
+  const char* path = std::getenv("RANKCAST_TEST_PROBE_UNLINKS");
+  if (path != nullptr) unlink(path);
+  path = std::getenv("RANKCAST_TEST_PROBE_APPENDS");
+  std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "ab");
+  if (file == nullptr) return;
+  std::fputc('x', file);
+  std::fclose(file);
 }
 
 constexpr rankcast_kernel kernel(const char* name, decltype(rankcast_kernel::check) check_call,

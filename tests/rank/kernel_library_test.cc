@@ -94,7 +94,7 @@ TEST(KernelLibrary, NamesAFileThatIsNoLibrary) {
   std::ofstream(path) << "this is text";
   EXPECT_THAT(refusal(path), HasSubstr("cannot be loaded"));
   std::filesystem::remove(path);
-  EXPECT_THAT(refusal(testing::TempDir()), HasSubstr("cannot be loaded"));
+  EXPECT_THAT(refusal(testing::TempDir()), HasSubstr("cannot be read"));
   EXPECT_THAT(refusal(library("missing_dependency")),
               AllOf(HasSubstr("cannot be loaded"), HasSubstr("rankcast_test_nobody_defines_this")));
 }
