@@ -76,6 +76,29 @@ TEST_F(MeshLoadKernels, ASuccessorHasThem) {
   expect_runs();
 }
 
+TEST_F(MeshLoadKernels, AKernelThatEndsItsRankFailsTheRunAlone) {
+  mesh_.load_kernels(library_);
+  const StackedDeviceTensor out = mesh_.alloc_stacked({3, 5}, DType::i64);
+  const auto error = error_of([&] {
+    mesh_
+        .submit(Program("dies",
+                        [](Orchestrator& orch, const Arguments& args) {
+                          for (int rank = 0; rank < 3; ++rank) {
+                            orch.submit(rank == 1 ? "probe.dies" : "probe.prepared", rank,
+                                        TaskArgs{}.out(args[0].shard_on(rank)));
+                          }
+                        }),
+                {out})
+        .wait();
+  });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::rank_lost);
+  EXPECT_EQ(error->rank(), 1);
+  mesh_.free(out);
+  mesh_.restart_rank(1);
+  expect_runs();
+}
+
 TEST_F(MeshLoadKernels, ARankThatIsGoneGetsThemWithItsSuccessor) {
   kill(mesh_.ranks()[1].process, SIGKILL);
   ASSERT_TRUE(eventually([&] { return mesh_.ranks()[1].lost; }));

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -56,6 +57,14 @@ int counts(const rankcast_kernel_context* /*context*/, void* /*state*/, const ra
   return RANKCAST_OK;
 }
 
+// Its rank dies between its last store and its end.
+int die(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankcast_call* call,
+        rankcast_failure* /*failure*/) {
+  static_cast<std::int64_t*>(call->tensors[0].data)[0] = 1;
+  kill(getpid(), SIGKILL);
+  return RANKCAST_OK;
+}
+
 int refuse(const rankcast_kernel_context* /*context*/, const rankcast_call* /*call*/,
            rankcast_preparation* /*preparation*/, rankcast_failure* failure) {
   std::snprintf(failure->text, sizeof(failure->text), "cannot be prepared here");
@@ -90,6 +99,7 @@ constexpr rankcast_kernel kernels[] = {
     kernel("probe.prepared", check, prepare, run, release),
     kernel("probe.counts", check, nullptr, counts, nullptr),
     kernel("probe.refuses", nullptr, refuse, counts, nullptr),
+    kernel("probe.dies", check, nullptr, die, nullptr),
 };
 
 }  // namespace
@@ -98,7 +108,7 @@ const rankcast_kernel_table rankcast_kernels = {
     .abi_version = RANKCAST_KERNEL_ABI_VERSION,
     .struct_size = sizeof(rankcast_kernel_table),
     .kernel_size = sizeof(rankcast_kernel),
-    .kernel_count = 3,
+    .kernel_count = 4,
     .kernels = kernels,
     .library_name = "probe",
     .library_version = "1",

@@ -54,7 +54,8 @@ class PackageTest(InstalledTest):
         run("cmake", "-G", "Ninja", "-S", ROOT / "examples/custom_kernel", "-B", build,
             f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run("cmake", "--build", build)
-        self.assertIn("11 everywhere", run(build / "custom_kernel", build / "libaxpy.so", "thread"))
+        for link in ("thread", "process"):
+            self.assertIn("11 everywhere", run(build / "custom_kernel", build / "libaxpy.so", link))
         missing = subprocess.run([build / "custom_kernel", build / "missing.so"], capture_output=True, text=True)
         self.assertEqual(missing.returncode, 3)
         self.assertIn("missing.so", missing.stderr)
