@@ -266,6 +266,24 @@ class TestProcesses(CommandCase):
                 return watched
             running.send_signal(signal.SIGCONT)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+    def test_another_user_cannot_open_a_segment(self) -> None:
+        running = subprocess.Popen(
+            [COMMAND, "bench", "dispatch", "--devices", f"cpu:0-{self.RANKS - 1}", "--tensor-args", "4",
+             "--rounds", "10000000", "--link", "thread,process"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        self.watch_all(running)  # it stands still from here on
+        segments = [str(fd) for pid in [running.pid, *self.ranks_of(running)]
+                    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir() if "memfd" in os.readlink(fd)]
+        self.assertGreater(len(segments), self.RANKS)
+        nobody = 65534
+        ended = subprocess.run(["head", "-c", "1", *segments], user=nobody, group=nobody, extra_groups=[],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(ended.stdout, "")
+        self.assertEqual(ended.stderr.count("Permission denied"), len(segments), ended.stderr)
+
     def test_a_killed_command_leaves_no_process(self) -> None:
         self.assertEqual(self.end((signal.SIGKILL,)).returncode, -signal.SIGKILL)
 
