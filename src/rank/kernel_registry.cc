@@ -191,6 +191,7 @@ std::optional<std::uint32_t> KernelRegistry::find(std::string_view name) const {
 std::vector<LibraryPlace> KernelRegistry::libraries() const {
   std::vector<LibraryPlace> places;
   base::MutexLock lock(mutex_);
+  places.reserve(libraries_.size());
   for (const auto& [library, first] : libraries_) {
     places.push_back({std::filesystem::absolute(library.path()).string(), library.digest(), first,
                       static_cast<std::uint32_t>(library.kernels().size())});
