@@ -106,8 +106,7 @@ MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
       environment_(std::move(environment)),
       link_(std::move(link)),
       catalog_(std::make_unique<CatalogOfRegistry>(environment_->kernels)),
-      lost_(world_size_),
-      last_ends_(static_cast<std::size_t>(world_size_)) {
+      lost_(world_size_) {
   base::MutexLock lock(mutex_);
   stores_ = stores;
   view_.incarnation = incarnation_;

@@ -78,6 +78,8 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   // ---- Runs (submit.cc, runs.cc)
   Run submit(const Program& program, std::span<const Argument> arguments);
   bool wait(RunState& state, base::Deadline deadline);
+  /// For a call that is a run: waits for its end, throws what it failed with, gives the state back.
+  void wait_and_drop(RunState* state);
   bool done(const RunState& state);
   RunReport report(const RunState& state);
   void drop(RunState* state) noexcept;
@@ -185,8 +187,6 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   std::uint64_t last_run_ RC_GUARDED_BY(mutex_) = 0;
   bool told_to_stop_ RC_GUARDED_BY(mutex_) = false;
   mesh::LostRanks lost_ RC_GUARDED_BY(mutex_);
-  // Of the last record that each rank was given: where its timeline ends.
-  std::vector<base::TimelineValue> last_ends_ RC_GUARDED_BY(mutex_);
   mesh::StoreChooser stores_ RC_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<OrchestratorImpl>> orchestrations_
       RC_GUARDED_BY(mutex_);  // that no submit uses

@@ -58,9 +58,7 @@ void MeshCore::load_on_ranks(const rank::LibraryPlace& place) {
   state->libraries = &side;
   write_frames(draft, *state);
   publish(draft, *state, epoch, [] { return base::Status(); }, [](MeshStats&) {});
-  const auto give_state_back = [this](RunState* used) { drop(used); };
-  const std::unique_ptr<RunState, decltype(give_state_back)> held(state, give_state_back);
-  wait(*state, base::Deadline::never());
+  wait_and_drop(state);
 }
 
 }  // namespace rankcast::detail

@@ -35,7 +35,7 @@ void MeshCore::lose_rank(int rank, std::string end) {
     lost_.add(rank, std::move(end));
     bump_epoch_locked();
     for (RunState* state : runs_->in_flight()) runs_->lose_lane(*state, rank, lost_.end(rank));
-    link_->retire_lost_rank(rank, last_ends_[static_cast<std::size_t>(rank)]);
+    link_->retire_lost_rank(rank, runs_->published_end(rank));
     finish_ended_locked();
   }
   // The dead rank counted nothing down: whoever waits looks for itself.

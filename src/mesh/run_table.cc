@@ -185,7 +185,7 @@ std::span<std::byte> RunTable::outcomes_of(const Slot& slot) noexcept {
 frame::LaneEnd RunTable::end_of(const RunState& state, const RunLane& lane, std::int64_t now_ns) {
   const Slot& slot = slots_[state.slot];
   const base::TimelineValue reached = link_.timeline(lane.rank).peek();
-  const base::TimelineValue published = published_ends_[static_cast<std::size_t>(lane.rank)];
+  const base::TimelineValue published = published_end(lane.rank);
   frame::LaneEnd end = frame::read_report(frame::lane_reports(slot.record)[lane.rank],
                                           {.run = state.run,
                                            .rank = lane.rank,

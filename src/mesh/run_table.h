@@ -69,6 +69,11 @@ class RunTable {
   /// Gives back a finished state that nobody holds.
   void recycle(RunState* state) noexcept;
 
+  /// Where the last record that was published to a rank brings its timeline.
+  base::TimelineValue published_end(int rank) const noexcept {
+    return published_ends_[static_cast<std::size_t>(rank)];
+  }
+
   /// The flight recorder of a rank: frame::kFlights entries. Any thread.
   frame::FlightEntry* flights(int rank) const noexcept;
 

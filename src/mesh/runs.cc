@@ -63,6 +63,12 @@ bool MeshCore::wait(RunState& state, base::Deadline deadline) {
   return true;
 }
 
+void MeshCore::wait_and_drop(RunState* state) {
+  const auto give_state_back = [this](RunState* used) { drop(used); };
+  const std::unique_ptr<RunState, decltype(give_state_back)> held(state, give_state_back);
+  wait(*held, base::Deadline::never());
+}
+
 void MeshCore::fail_wait(RunState& state) {
   {
     base::MutexLock lock(mutex_);

@@ -234,7 +234,6 @@ Status MeshCore::publish_locked(RunState& state) {
   for (std::size_t i = 0; i < state.lanes.size(); ++i) {
     RunLane& lane = state.lanes[i];
     lane.end = base::TimelineValue::make(state.run, lane.tasks);
-    last_ends_[static_cast<std::size_t>(lane.rank)] = lane.end;
     pending_changes_[static_cast<std::size_t>(lane.rank)].clear();
     frame::Record record;
     record.run = state.run;

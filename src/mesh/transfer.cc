@@ -200,9 +200,7 @@ void MeshCore::run_transfer(frame::TaskKind kind, std::span<const TransferPart> 
   state->is_transfer = true;
   write_frames(*draft, *state);
   publish(*draft, *state, epoch, check_live, [](MeshStats& counters) { ++counters.transfers; });
-  const auto give_state_back = [this](RunState* used) { drop(used); };
-  const std::unique_ptr<RunState, decltype(give_state_back)> held(state, give_state_back);
-  wait(*state, base::Deadline::never());
+  wait_and_drop(state);
 }
 
 void MeshCore::upload(const DeviceTensor& tensor, const HostView& view) {
