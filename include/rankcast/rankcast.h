@@ -4,6 +4,7 @@
 #include "rankcast/dtype.h"
 #include "rankcast/error.h"
 #include "rankcast/host_view.h"
+#include "rankcast/installation.h"
 #include "rankcast/kernel_abi.h"
 #include "rankcast/mesh.h"
 #include "rankcast/program.h"

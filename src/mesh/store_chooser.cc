@@ -8,7 +8,7 @@ namespace rankcast::mesh {
 
 base::Result<StoreChooser> StoreChooser::from_environment() {
   const char* value = std::getenv("RANKCAST_STORES");
-  const std::string_view name = value == nullptr ? "measured" : value;
+  const std::string_view name = value == nullptr || *value == '\0' ? "measured" : value;
   if (name == "measured") return StoreChooser();
   for (const base::StoreKind kind : {base::StoreKind::ordinary, base::StoreKind::streaming}) {
     if (name == base::store_kind_name(kind)) return StoreChooser(kind);

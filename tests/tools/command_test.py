@@ -21,9 +21,10 @@ HANG_LIMIT_S = 240
 SMALL = ("--devices", "cpu:0-1", "--rounds", "5", "--tensor-args", "4")
 
 
-def run(*arguments: str, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, cwd: str | None = None,
+        env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [COMMAND, *arguments], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        [COMMAND, *arguments], cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=HANG_LIMIT_S)
 
 
@@ -58,7 +59,7 @@ class TestUsage(CommandCase):
         self.assertRegex(ended.stdout, r"\Arankcast \d+\.\d+\.\d+\n\Z")
 
     def test_help_of_every_command(self) -> None:
-        for words in ([], ["info"], ["bench"], ["bench", "dispatch"]):
+        for words in ([], ["info"], ["doctor"], ["bench"], ["bench", "dispatch"]):
             ended = run(*words, "--help")
             self.assertEqual(ended.returncode, 0)
             self.assertIn("Usage", ended.stdout)
@@ -70,9 +71,10 @@ class TestUsage(CommandCase):
 
     def test_wrong_words_are_usage_errors(self) -> None:
         for words, said in (
-            ([], "info or bench"),
+            ([], "info, doctor or bench"),
             (["bench"], "dispatch"),
-            (["doctor"], "doctor"),
+            (["docter"], "docter"),
+            (["doctor", "now"], "now"),
             (["bench", "replay"], "replay"),
             (["bench", "dispatch", "--no-such-option"], "--no-such-option"),
             (["bench", "dispatch", "--rounds"], "--rounds"),
@@ -370,6 +372,78 @@ class TestInfo(CommandCase):
             self.assertEqual(ended.returncode, 0, ended.stderr)
             self.assertTrue(re.search("available", ended.stdout))
             self.assertTrue(all(kind["available"] for kind in json.loads(path.read_text())["devices"]))
+
+
+class TestDoctor(CommandCase):
+    def report(self, status: int, env: dict[str, str] | None = None) -> dict[str, dict[str, dict[str, str]]]:
+        ended = run("doctor", "--json", env=env)
+        self.assertEqual(ended.returncode, status, ended.stdout)
+        report = json.loads(ended.stdout)
+        self.assertEqual((report["schema"], report["good"]), ("rankcast.doctor/1", status == 0))
+        return report
+
+    def test_all_is_well_here(self) -> None:
+        ended = run("doctor")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""), ended.stdout)
+        for pattern in (r"ok +rankcast +\d+\.\d+\.\d+", r"ok +kernel ABI +1", r"ok +C library +glibc 2\.",
+                        r"ok +built-in kernels +\S+kernels", r"ok +their SHA-256 +[0-9a-f]{64}",
+                        r"ok +rank program +\S+rankcast-rank", r"descriptors +\d+", r"ok +memfd", r"ok +seals",
+                        r"affinity +\d+ of \d+", r"ok +cpu +available", r"ok +null +available",
+                        r"ok +thread +2 ranks", r"ok +process +2 ranks", r"\nall is well, \d+ warnings?\n\Z"):
+            self.assertRegex(ended.stdout, pattern)
+        self.assertNotIn("FAILED", ended.stdout)
+
+    def test_json_into_a_file(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "doctor.json"
+            ended = run("doctor", "--json", str(path))
+            self.assertEqual(ended.returncode, 0, ended.stdout)
+            self.assertIn("all is well", ended.stdout)
+            self.assertEqual(json.loads(path.read_text())["links"]["process"]["verdict"], "ok")
+            self.expect_error(2, (folder,), run("doctor", "--json", folder))
+
+    def test_knows_the_variables_that_the_documentation_lists(self) -> None:
+        section = (ROOT / "docs/options.md").read_text().split("\n## ")[1]
+        documented = re.findall(r"^\| `(RANKCAST_\w+)` \|", section, re.MULTILINE)
+        self.assertGreaterEqual(len(documented), 5)
+        self.assertEqual(list(self.report(0)["environment"]), documented)
+
+    def test_names_what_nobody_reads(self) -> None:
+        found = self.report(0, {"RANKCAST_RANK_BINARIES": "x"})["environment"]["RANKCAST_RANK_BINARIES"]
+        self.assertEqual(found["verdict"], "warning")
+        self.assertIn("RANKCAST_RANK_BINARY", found["advice"])
+
+    def test_without_the_rank_program_link_process_fails_alone(self) -> None:
+        report = self.report(3, {"RANKCAST_RANK_BINARY": "/no/such/program"})
+        self.assertEqual(report["installation"]["rank program"]["verdict"], "FAILED")
+        self.assertIn("/no/such/program", report["installation"]["rank program"]["found"])
+        self.assertEqual(report["links"]["thread"]["verdict"], "ok")
+        self.assertEqual(report["links"]["process"]["verdict"], "FAILED")
+        self.assertIn("rank program", report["links"]["process"]["advice"])
+
+    def test_without_the_kernels_no_device_can_be_used(self) -> None:
+        report = self.report(3, {"RANKCAST_KERNEL_LIBRARY": "/no/such/file"})
+        for group, name in (("installation", "built-in kernels"), ("devices", "cpu"), ("links", "thread")):
+            self.assertEqual(report[group][name]["verdict"], "FAILED")
+            self.assertIn("/no/such/file", report[group][name]["found"])
+            self.assertTrue(report[group][name]["advice"])
+
+    def test_a_rank_program_that_says_nothing_ends_in_time(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "silent"
+            program.write_text("#!/bin/sh\nexec sleep 1000\n")
+            program.chmod(0o755)
+            report = self.report(4, {"RANKCAST_RANK_BINARY": str(program)})
+            self.assertEqual(report["links"]["process"]["verdict"], "FAILED")
+
+    def test_limits_that_are_too_tight_are_told(self) -> None:
+        tight = subprocess.run(["bash", "-c", f"ulimit -n 16; ulimit -v 2000000; exec {COMMAND} doctor"],
+                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG_LIMIT_S)
+        self.assertEqual(tight.returncode, 3, tight.stdout)
+        self.assertRegex(tight.stdout, r"warning +descriptors +16")
+        self.assertRegex(tight.stdout, r"warning +address space")
+        self.assertIn("ulimit -v", tight.stdout)
+        self.assertRegex(tight.stdout, r"FAILED +process ")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 #include "bench/lib/reference_ranks.h"
 #include "rankcast/version.h"
 #include "tools/rankcast/bench_dispatch.h"
+#include "tools/rankcast/doctor.h"
 #include "tools/rankcast/exit_code.h"
 #include "tools/rankcast/info.h"
 
@@ -45,6 +46,8 @@ class CommandLine {
     app_.set_version_flag("--version", fmt::format("rankcast {}", library_version()));
     info_ = app_.add_subcommand("info", "What this installation is and what it can use");
     add_info();
+    doctor_ = app_.add_subcommand("doctor", "Whether this machine is fit for it, and what to do");
+    doctor_json_ = add_json(doctor_, &doctor_command_.json);
     bench_ = app_.add_subcommand("bench", "Measure against an in-run reference");
     dispatch_ =
         bench_->add_subcommand("dispatch", "One program cast to all ranks, round after round");
@@ -66,6 +69,10 @@ class CommandLine {
       if (info_json_->count() > 0 && info_command_.json.empty()) info_command_.json = "-";
       return run_guarded([&] { return run_info(info_command_); });
     }
+    if (doctor_->parsed()) {
+      if (doctor_json_->count() > 0 && doctor_command_.json.empty()) doctor_command_.json = "-";
+      return run_guarded([&] { return run_doctor(doctor_command_); });
+    }
     if (reference_rank_->parsed()) {
       return run_guarded([] {
         bench::run_reference_process();
@@ -74,7 +81,7 @@ class CommandLine {
     }
     if (!dispatch_->parsed()) {
       const char* missing = bench_->parsed() ? "bench needs a benchmark: dispatch"
-                                             : "a command is needed: info or bench";
+                                             : "a command is needed: info, doctor or bench";
       print_error(fmt::format("{} (see rankcast --help)", missing).c_str());
       return kExitUsage;
     }
@@ -88,10 +95,13 @@ class CommandLine {
                       "Open these devices and describe the ranks");
     info_->add_option("--link", info_command_.link, "How the host reaches the ranks")
         ->capture_default_str();
-    info_json_ =
-        info_->add_option("--json", info_command_.json,
-                          "Write JSON to this file; with - or nothing, only JSON on stdout");
-    info_json_->expected(0, 1)->type_name("[FILE|-]");
+    info_json_ = add_json(info_, &info_command_.json);
+  }
+
+  static CLI::Option* add_json(CLI::App* command, std::string* json) {
+    CLI::Option* option = command->add_option(
+        "--json", *json, "Write JSON to this file; with - or nothing, only JSON on stdout");
+    return option->expected(0, 1)->type_name("[FILE|-]");
   }
 
   void add_dispatch() {
@@ -158,12 +168,15 @@ class CommandLine {
   static constexpr double kMaxTimeoutS = 1e6;
 
   CLI::App app_{"Tensors that stay on many devices, and programs cast to all of them at once"};
-  CLI::App* info_ = nullptr;  // owned by app_, as the next five
+  CLI::App* info_ = nullptr;  // owned by app_, as the next seven
   CLI::Option* info_json_ = nullptr;
+  CLI::App* doctor_ = nullptr;
+  CLI::Option* doctor_json_ = nullptr;
   CLI::App* bench_ = nullptr;
   CLI::App* dispatch_ = nullptr;
   CLI::App* reference_rank_ = nullptr;
   Info info_command_;
+  Doctor doctor_command_;
   BenchDispatch dispatch_command_;
   std::int64_t live_buffers_ = -1;
   double timeout_s_ = 60;

@@ -14,18 +14,13 @@
 #include "bench/lib/output_file.h"
 #include "rankcast/rankcast.h"
 #include "tools/rankcast/exit_code.h"
+#include "tools/rankcast/kinds.h"
 
 namespace rankcast::tools {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Something that a mesh can be opened with, or why it cannot.
-struct Kind {
-  std::string name;
-  std::string reason;  // empty: available
-};
 
 struct Limit {
   const char* name;
@@ -54,26 +49,10 @@ struct Facts {
   std::vector<RankInfo> ranks;
 };
 
-Kind probe(const std::string& name, const std::string& device, const std::string& link) {
-  MeshOptions options;
-  options.devices = device;
-  options.link = link;
-  try {
-    Mesh::open(options).close();
-    return {name, {}};
-  } catch (const Error& error) {
-    return {name, error.what()};
-  }
-}
-
 Facts gather(const Info& command) {
   Facts facts;
-  for (const char* kind : {"cpu", "null"}) {
-    facts.devices.push_back(probe(kind, fmt::format("{}:0", kind), "thread"));
-  }
-  for (const char* link : {"thread", "process"}) {
-    facts.links.push_back(probe(link, "null:0", link));
-  }
+  facts.devices = probe_devices();
+  facts.links = probe_links();
   if (!command.devices) return facts;
   MeshOptions options;
   options.devices = *command.devices;
