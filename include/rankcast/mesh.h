@@ -152,7 +152,8 @@ class RANKCAST_API Mesh {
 
   /// Makes every copy of the handle stale, at once. The memory goes back when all work that was
   /// published before has passed. Freeing the same tensor again does nothing. Never blocks. A
-  /// single shard of a stack is freed with the stack: `invalid_argument`.
+  /// single shard of a stack is freed with the stack, a view with the tensor it is of:
+  /// `invalid_argument`.
   void free(const DeviceTensor& tensor);
   void free(const StackedDeviceTensor& tensor);
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -63,7 +64,8 @@ struct Shard {
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
   std::int32_t rank = -1;
-  std::uint32_t of_stack = 0;  // 1: a shard of a stack, freed with it alone
+  std::uint16_t of_stack = 0;  // 1: a shard of a stack, freed with it alone
+  std::uint16_t is_view = 0;   // 1: made by slice, transpose or strided; frees nothing
 };
 
 struct StackedData;
@@ -91,6 +93,26 @@ class RANKCAST_API DeviceTensor {
   /// Bytes of its elements, gaps not counted.
   std::uint64_t size_bytes() const noexcept;
   BufferId buffer() const noexcept { return {mesh_, shard_.rank, shard_.slot, shard_.generation}; }
+
+  // Views: other tensors over the same memory, of views as well. They copy nothing, become stale
+  // with the tensor, and cannot be freed: `Mesh::free` wants the tensor that `Mesh::alloc` gave.
+  // All throw `Error(invalid_argument)` with the numbers; nothing here looks at the buffer.
+
+  /// Elements `begin`, `begin + step`, ... below `end` of dimension `dim`, all of the others.
+  /// 0 <= begin < end <= the extent; the number of dimensions stays.
+  DeviceTensor slice(int dim, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
+  /// Dimensions `a` and `b` change places.
+  DeviceTensor transpose(int a, int b) const;
+  /// Element [i, j, ...] is the one `offset + i * strides[0] + j * strides[1] + ...` elements
+  /// behind this tensor's first. Strides are positive; all must lie between this tensor's first
+  /// and last byte, gaps included. Elements may share bytes; what an upload leaves there is one of
+  /// their values.
+  DeviceTensor strided(const Shape& shape, std::span<const std::int64_t> strides,
+                       std::int64_t offset = 0) const;
+  DeviceTensor strided(const Shape& shape, std::initializer_list<std::int64_t> strides,
+                       std::int64_t offset = 0) const {
+    return strided(shape, std::span<const std::int64_t>(strides.begin(), strides.size()), offset);
+  }
 
  private:
   friend struct detail::TensorAccess;

@@ -135,6 +135,15 @@ void MeshCore::free(const DeviceTensor& tensor) {
   check_open();
   check_mesh(TensorAccess::mesh(tensor), "free");
   const Shard& shard = TensorAccess::shard(tensor);
+  if (shard.is_view != 0) {
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "free: the tensor {} is a view, {} bytes from the start of its buffer; "
+                        "free the tensor that {} gave",
+                        tensor::describe(TensorAccess::layout(tensor)),
+                        TensorAccess::offset_bytes(tensor),
+                        shard.of_stack != 0 ? "alloc_stacked" : "alloc")
+                    .with_rank(shard.rank));
+  }
   if (shard.of_stack != 0) {
     throw_error(failure(ErrorCode::invalid_argument,
                         "free: the tensor is one shard of a stacked tensor; free the stack")

@@ -31,6 +31,13 @@ void check_match(const Tensor& tensor, const View& view, const char* call) {
   }
 }
 
+void check_dense(const DeviceTensor& tensor) {
+  if (tensor::is_contiguous(TensorAccess::layout(tensor))) return;
+  throw_error(failure(ErrorCode::unsupported,
+                      "the view {} has gaps; upload and download the tensor it is of",
+                      tensor::describe(TensorAccess::layout(tensor))));
+}
+
 Status stale(const char* call, const Shard& shard) {
   return failure(ErrorCode::stale_tensor,
                  "{}: the tensor was freed (slot {}, generation {} of rank {} is no longer live); "
@@ -207,6 +214,7 @@ void MeshCore::upload(const DeviceTensor& tensor, const HostView& view) {
   check_open();
   check_mesh(TensorAccess::mesh(tensor), "upload");
   check_match(tensor, view, "upload");
+  check_dense(tensor);
   const TransferPart part{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor),
                           &TensorAccess::layout(tensor), mutable_address(view.data())};
   transfer(frame::TaskKind::upload, {&part, 1});
@@ -216,6 +224,7 @@ void MeshCore::download(const DeviceTensor& tensor, const MutableHostView& view)
   check_open();
   check_mesh(TensorAccess::mesh(tensor), "download");
   check_match(tensor, view, "download");
+  check_dense(tensor);
   const TransferPart part{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor),
                           &TensorAccess::layout(tensor), view.data()};
   transfer(frame::TaskKind::download, {&part, 1});

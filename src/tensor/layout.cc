@@ -22,25 +22,6 @@ std::span<const std::int64_t> strides_of(const detail::Layout& layout) {
   return {layout.strides.data(), layout.dims};
 }
 
-// From the first byte to the byte after the last; nothing when that does not fit 63 bits. Extents
-// and strides must be positive.
-std::optional<std::uint64_t> extent_bytes(const detail::Layout& layout) {
-  std::int64_t last = 0;
-  for (std::size_t dim = 0; dim < layout.dims; ++dim) {
-    std::int64_t reach = 0;
-    if (__builtin_mul_overflow(layout.shape[dim] - 1, layout.strides[dim], &reach) ||
-        __builtin_add_overflow(last, reach, &last)) {
-      return std::nullopt;
-    }
-  }
-  const auto item = static_cast<std::int64_t>(size_bytes(layout.dtype));
-  std::int64_t bytes = 0;
-  if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, item, &bytes)) {
-    return std::nullopt;
-  }
-  return static_cast<std::uint64_t>(bytes);
-}
-
 // The last step of splitmix64: every bit of the input moves every bit of the result.
 std::uint64_t mixed(std::uint64_t bits) {
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -73,6 +54,23 @@ Shape layout_shape(const detail::Layout& layout) {
   return Shape(extents_of(layout));
 }
 
+std::optional<std::uint64_t> extent_bytes_of(const detail::Layout& layout) noexcept {
+  std::int64_t last = 0;
+  for (std::size_t dim = 0; dim < layout.dims; ++dim) {
+    std::int64_t reach = 0;
+    if (__builtin_mul_overflow(layout.shape[dim] - 1, layout.strides[dim], &reach) ||
+        __builtin_add_overflow(last, reach, &last)) {
+      return std::nullopt;
+    }
+  }
+  const auto item = static_cast<std::int64_t>(size_bytes(layout.dtype));
+  std::int64_t bytes = 0;
+  if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, item, &bytes)) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(bytes);
+}
+
 std::uint64_t layout_size_bytes(const detail::Layout& layout) noexcept {
   if (layout.dims == 0) return 0;
   std::uint64_t bytes = size_bytes(layout.dtype);
@@ -103,7 +101,7 @@ bool is_valid(const detail::Layout& layout) noexcept {
       return false;
     }
   }
-  return extent_bytes(layout) == layout.extent_bytes;
+  return extent_bytes_of(layout) == layout.extent_bytes;
 }
 
 std::uint64_t layout_hash(const detail::Layout& layout) noexcept {

@@ -2,7 +2,7 @@
 // (`detail::Layout`).
 //
 // Pure functions; any thread. None allocates but `describe`, and those that throw say so. All but
-// `is_valid` expect a valid layout, or that of an empty handle (no dims).
+// `is_valid` and `extent_bytes_of` expect a valid layout, or that of an empty handle (no dims).
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,10 @@ Shape layout_shape(const detail::Layout& layout);
 
 /// Bytes of its elements, gaps not counted. The layout must be valid, or empty (then 0).
 std::uint64_t layout_size_bytes(const detail::Layout& layout) noexcept;
+
+/// From the first byte to the byte after the last, which `extent_bytes` holds of a valid layout;
+/// nothing when that does not fit 63 bits. Needs a DType, and positive extents and strides.
+std::optional<std::uint64_t> extent_bytes_of(const detail::Layout& layout) noexcept;
 
 /// True when its elements lie in row-major order without gaps: its bytes can be copied in one
 /// piece.

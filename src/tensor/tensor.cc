@@ -9,6 +9,7 @@
 #include "rankcast/error.h"
 #include "tensor/layout.h"
 #include "tensor/tensor_access.h"
+#include "tensor/view.h"
 
 namespace rankcast {
 
@@ -36,12 +37,34 @@ DeviceTensor shard_tensor(const detail::StackedData& data, std::size_t shard) {
   return detail::TensorAccess::make(data.mesh, data.shards[shard], 0, data.layout);
 }
 
+DeviceTensor view_tensor(const DeviceTensor& tensor, const tensor::View& view) {
+  using detail::TensorAccess;
+  detail::Shard shard = TensorAccess::shard(tensor);
+  shard.is_view = 1;
+  return TensorAccess::make(TensorAccess::mesh(tensor), shard,
+                            TensorAccess::offset_bytes(tensor) + view.offset_bytes, view.layout);
+}
+
 }  // namespace
 
 Shape DeviceTensor::shape() const { return tensor::layout_shape(layout_); }
 
 std::uint64_t DeviceTensor::size_bytes() const noexcept {
   return tensor::layout_size_bytes(layout_);
+}
+
+DeviceTensor DeviceTensor::slice(int dim, std::int64_t begin, std::int64_t end,
+                                 std::int64_t step) const {
+  return view_tensor(*this, tensor::slice_of(layout_, dim, begin, end, step));
+}
+
+DeviceTensor DeviceTensor::transpose(int a, int b) const {
+  return view_tensor(*this, tensor::transpose_of(layout_, a, b));
+}
+
+DeviceTensor DeviceTensor::strided(const Shape& shape, std::span<const std::int64_t> strides,
+                                   std::int64_t offset) const {
+  return view_tensor(*this, tensor::strided_of(layout_, shape, strides, offset));
 }
 
 DType StackedDeviceTensor::dtype() const { return not_empty(data_).layout.dtype; }

@@ -228,6 +228,26 @@ TEST_P(MeshResidency, AShardIsFreedWithItsStack) {
   EXPECT_EQ(mesh_.stats().live_buffers, 0u);
 }
 
+TEST_P(MeshResidency, AViewIsFreedWithItsTensor) {
+  const DeviceTensor tensor = mesh_.alloc(1, {4, 8}, DType::f32);
+  const StackedDeviceTensor stack = mesh_.alloc_stacked({4, 8}, DType::f32);
+  // Also one of the whole: by what made it a view is known, not by what it shows.
+  for (const DeviceTensor& view : {tensor.slice(0, 0, 4), tensor.slice(1, 2, 4).transpose(0, 1)}) {
+    const auto error =
+        expect_refused(ErrorCode::invalid_argument, {"free", "is a view", "that alloc"},
+                       [&] { mesh_.free(view); });
+    EXPECT_EQ(error->rank(), 1);
+  }
+  expect_refused(ErrorCode::invalid_argument,
+                 {"f32[4]", "is a view", "16 bytes from the start", "that alloc_stacked gave"},
+                 [&] { mesh_.free(stack[2].slice(0, 4, 8)); });
+  const DeviceTensor row = tensor.slice(0, 2, 3);
+  mesh_.free(tensor);
+  std::vector<float> host(8);
+  expect_refused(ErrorCode::stale_tensor, {"upload", "freed"},
+                 [&] { mesh_.upload(row, HostView(host.data(), {1, 8})); });
+}
+
 TEST_P(MeshResidency, RefusesTensorsOfNobodyAndOfOthers) {
   Mesh other = open();
   const DeviceTensor foreign = other.alloc(0, {4}, DType::f32);
