@@ -110,8 +110,23 @@ static_assert(sizeof(TaskArgument) == 12);
 
 struct TaskArgsStorage;
 class OrchestratorImpl;
+class TaskEncoder;
 
 }  // namespace detail
+
+/// A task that was submitted, within the orchestration function that submitted it.
+class Task {
+ public:
+  Task(std::uint32_t index, std::uint64_t submit) noexcept : submit_(submit), index_(index) {}
+  /// Its number in the run, from 0 in the order of submission.
+  std::uint32_t index() const noexcept { return index_; }
+
+ private:
+  friend class TaskArgs;
+
+  std::uint64_t submit_;  // whose task it is
+  std::uint32_t index_;
+};
 
 /// Refers to an argument of the submit at hand, or to one shard of it. Valid while the
 /// orchestration function runs; a task of any other submit refuses it as `invalid_argument`.
@@ -222,10 +237,14 @@ class RANKCAST_API TaskArgs {
   /// A scalar of the kernel.
   TaskArgs& scalar(Scalar value);
 
+  /// The task starts after `task`, on whatever rank that runs, and only if that ended well.
+  TaskArgs& after(const Task& task);
+
   std::size_t tensor_count() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
 
  private:
   friend class detail::OrchestratorImpl;
+  friend class detail::TaskEncoder;
 
   TaskArgs& add(const ArgumentRef& argument, Tag tag) {
     if (end_ == limit_) [[unlikely]] {
@@ -243,6 +262,7 @@ class RANKCAST_API TaskArgs {
 
   std::span<const detail::TaskArgument> tensors() const noexcept { return {begin_, end_}; }
   std::span<const frame::ScalarRecord> scalars() const noexcept;
+  std::span<const std::uint32_t> afters() const noexcept;
   std::size_t own_tensor_count() const noexcept;
   const DeviceTensor& own_tensor(std::uint32_t number) const noexcept;
 
@@ -252,17 +272,6 @@ class RANKCAST_API TaskArgs {
   detail::TaskArgument* limit_ = nullptr;
   std::uint64_t submit_;  // in whose orchestration function it was made; 0: in none
   std::unique_ptr<detail::TaskArgsStorage> storage_;
-};
-
-/// A task that was submitted, within the orchestration function that submitted it.
-class Task {
- public:
-  explicit Task(std::uint32_t index) noexcept : index_(index) {}
-  /// Its number in the run, from 0 in the order of submission.
-  std::uint32_t index() const noexcept { return index_; }
-
- private:
-  std::uint32_t index_;
 };
 
 /// What an orchestration function is given: it submits tasks to ranks. Nothing starts before the
@@ -276,7 +285,17 @@ class RANKCAST_API Orchestrator {
 
   int world_size() const noexcept;
 
-  /// Adds one launch of `kernel` on `rank`. Tasks of one rank run in the order of submission.
+  /// Adds one launch of `kernel` on `rank`.
+  ///
+  /// A task that reads bytes which an earlier one writes needs it: it starts when that one has
+  /// ended, and only if it ended well. One that writes bytes which an earlier one reads or writes
+  /// starts when that one has ended, however. So says each argument's tag; `no_dep` says nothing.
+  /// Tasks of one rank run in the order of submission; those of different ranks have no order but
+  /// this one and that of `TaskArgs::after`. Of a task that does not start the outputs are
+  /// undefined.
+  ///
+  /// Two arguments of one task that share a byte, one of them written, are `invalid_argument` to
+  /// the submit, as soon as the function has returned.
   ///
   /// Throws `Error` naming the argument, the task and the rank: `invalid_argument` for a kernel
   /// nobody has, a rank out of range, an empty tensor, a whole stack, a scalar in a tensor's place,
@@ -284,6 +303,15 @@ class RANKCAST_API Orchestrator {
   /// for a tensor that this task may not use. The run is then refused as a whole, also when the
   /// orchestration function swallows the exception.
   Task submit(std::string_view kernel, int rank, const TaskArgs& arguments);
+
+  /// Adds a copy of one tensor into another of equal dtype and shape, which may lie on another
+  /// rank: the rank that holds the destination does it. `copy(destination, source)`; with `after`:
+  /// `copy(TaskArgs{}.out(destination).in(source).after(task))`. Throws as `submit` does.
+  template <class Destination, class Source>
+  Task copy(const Destination& destination, const Source& source) {
+    return copy(TaskArgs{}.out(destination).in(source));
+  }
+  Task copy(const TaskArgs& arguments);
 
  private:
   detail::OrchestratorImpl&

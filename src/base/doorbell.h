@@ -87,6 +87,20 @@ class BasicDoorbell {
   /// (seq_cst).
   int ring_waiting(const RankSet& rung) noexcept { return ring_in(waiting_, rung); }
 
+  /// The same for whichever ranks are blocked inside a frame, by a publisher that does not know
+  /// whom its word concerns, among the first `ranks`. Costs a load for each 64 of them while none
+  /// is blocked: one that sets its bit after that looks again and finds the word stored.
+  int ring_if_any_waits(int ranks) noexcept {
+    std::uint64_t waiting = 0;
+    for (std::size_t i = 0; i <= RankSet::word_of(ranks - 1); ++i) {
+      waiting |= load_seq_cst(waiting_[i]);
+    }
+    if (waiting == 0) return 0;
+    fetch_add_seq_cst(bell_, 1u);
+    Atomics::wake(bell_, static_cast<std::uint32_t>(waiting | (waiting >> 32)));
+    return 1;
+  }
+
   /// Wakes every sleeper of both kinds: for rank loss and close.
   int ring_everyone() noexcept {
     fetch_add_seq_cst(bell_, 1u);

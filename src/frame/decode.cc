@@ -108,7 +108,7 @@ Status FrameDecoder::check_tasks() const {
                       (task.group == kNone || task.group < frame_.groups.size());
     if (!good) return damaged("task", i);
     for (const std::uint32_t before : frame_.edges.subspan(task.edges.first, task.edges.count)) {
-      if (before >= i) return damaged("an edge of task", i);
+      if ((before & ~kNeeds) >= i) return damaged("an edge of task", i);
     }
   }
   return {};
@@ -138,7 +138,10 @@ Status FrameDecoder::check_arguments() const {
 Status FrameDecoder::check_groups() const {
   const std::uint32_t lanes = frame_.header.world_size + 1;
   for (std::size_t i = 0; i < frame_.waits.size(); ++i) {
-    if (frame_.waits[i].lane >= lanes) return damaged("wait", i);
+    const WaitRecord& wait = frame_.waits[i];
+    if (wait.lane >= frame_.header.world_size || wait.lane == frame_.header.lane ||
+        wait.tasks > base::TimelineValue::kMaxTasks || (wait.flags & ~kNeeds) != 0)
+      return damaged("wait", i);
   }
   for (std::size_t i = 0; i < frame_.notifies.size(); ++i) {
     if (frame_.notifies[i] >= lanes) return damaged("notify", i);
@@ -188,8 +191,9 @@ Status SideDecoder::decode(const std::byte* source, std::uint32_t bytes, int wor
       return damaged("the path of library", i);
   }
   for (std::size_t i = 0; i < side_.waits.size(); ++i) {
-    if (side_.waits[i].lane > static_cast<std::uint32_t>(world_size))
-      return damaged("a run wait", i);
+    if (side_.waits[i].lane >= static_cast<std::uint32_t>(world_size) ||
+        (i != 0 && side_.waits[i].before < side_.waits[i - 1].before))
+      return damaged("run wait", i);
   }
   for (std::size_t i = 0; i < side_.patches.size(); ++i) {
     if (side_.patches[i].kind != 1 && side_.patches[i].kind != 2) return damaged("a patch", i);

@@ -22,7 +22,7 @@
 
 namespace rankcast::frame {
 
-inline constexpr std::uint16_t kFormatVersion = 3;
+inline constexpr std::uint16_t kFormatVersion = 4;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 
 /// Frames, side blocks and their sections begin at multiples of this.
@@ -128,7 +128,7 @@ struct TaskRecord {
   std::uint32_t task = 0;        // number in the run: index of its outcome
   Range arguments;
   Range scalars;
-  Range edges;     // ordinals of earlier tasks of this frame
+  Range edges;     // ordinals of earlier tasks of this frame, with kNeeds or without
   Range waits;     // on other lanes of this run
   Range notifies;  // lanes that wait for this task, for links whose timelines cannot be polled
   std::uint32_t group = kNone;
@@ -175,13 +175,20 @@ struct ScalarRecord {
 };
 static_assert(sizeof(ScalarRecord) == 16);
 
-/// Wait for a lane of the same run: the record supplies the run number, so that a frame can be used
-/// again.
+/// Bit of an edge and of WaitRecord::flags: the task reads what the earlier one wrote, or was told
+/// to come after it, and does not start unless that one ended well. Without it only the order
+/// counts.
+inline constexpr std::uint32_t kNeeds = 0x80000000u;
+
+/// Wait for a task of another lane of the same run: the record supplies the run number, so that a
+/// frame can be used again.
 struct WaitRecord {
   std::uint32_t lane = 0;
-  std::uint32_t tasks = 0;  // retired there in this run
+  std::uint32_t tasks = 0;  // retired there in this run, the one waited for among them
+  std::uint32_t task = 0;   // its number in the run: index of its outcome
+  std::uint32_t flags = 0;  // kNeeds or 0
 };
-static_assert(sizeof(WaitRecord) == 8);
+static_assert(sizeof(WaitRecord) == 16);
 
 /// Tasks of several lanes that start together or not at all.
 struct GroupRecord {
@@ -222,11 +229,11 @@ struct TableChange {
 };
 static_assert(sizeof(TableChange) == 32);
 
-/// Wait for another run: an absolute timeline value of a lane.
+/// Wait for another run: an absolute timeline value of a lane. In the order of `before`.
 struct RunWait {
   std::uint64_t value = 0;
   std::uint32_t lane = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t before = 0;  // ordinal of the task of the frame that starts after it
 };
 static_assert(sizeof(RunWait) == 16);
 
@@ -289,7 +296,7 @@ struct alignas(64) RunRecord {
   std::uint32_t tasks = 0;
   std::uint32_t groups = 0;
   BlockRef outcomes;     // one Outcome a task, zeroed
-  BlockRef group_words;  // two 32-bit words a group: decision, abort; zeroed
+  BlockRef group_words;  // one GroupWords a group, zeroed
   std::uint64_t staging_base = 0;
   std::uint64_t reserved = 0;
   // A line of its own: ranks write it while others read the one above.

@@ -97,4 +97,10 @@ std::span<const TaskRecord> tasks_of(const std::byte* own_frame) noexcept {
           header->tasks.count};
 }
 
+std::span<const ArgumentRecord> arguments_of(const std::byte* own_frame) noexcept {
+  const auto* header = reinterpret_cast<const FrameHeader*>(own_frame);
+  return {reinterpret_cast<const ArgumentRecord*>(own_frame + header->arguments.offset),
+          header->arguments.count};
+}
+
 }  // namespace rankcast::frame

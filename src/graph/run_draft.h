@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/rank_set.h"
@@ -12,6 +13,28 @@
 
 namespace rankcast::graph {
 
+/// Where the task of a number is.
+struct TaskPlace {
+  std::int32_t rank = 0;
+  std::uint32_t ordinal = 0;             // in its lane
+  std::uint32_t foreign = frame::kNone;  // in RunDraft::foreign: of a copy from another rank
+};
+
+/// The source of a copy that lies on another rank than the task: as the host names it. Argument 1
+/// of the task says where the bytes are.
+struct ForeignSource {
+  std::uint64_t offset = 0;  // in the buffer
+  std::uint32_t slot = 0;
+  std::uint32_t generation = 0;
+  std::int32_t rank = 0;
+};
+
+/// A task that comes after another though no argument says so.
+struct After {
+  std::uint32_t task = 0;
+  std::uint32_t earlier = 0;
+};
+
 /// Used by one thread at a time; keeps its memory between runs.
 struct RunDraft {
   explicit RunDraft(int world_size) : lanes(static_cast<std::size_t>(world_size)) {}
@@ -20,9 +43,14 @@ struct RunDraft {
   void clear() noexcept {
     used.for_each([this](int rank) { lanes[static_cast<std::size_t>(rank)].clear(); });
     used.clear();
+    sources.clear();
     layouts.clear();
-    task_count = 0;
+    places.clear();
+    foreign.clear();
+    afters.clear();
   }
+
+  std::uint32_t task_count() const noexcept { return static_cast<std::uint32_t>(places.size()); }
 
   frame::FrameDraft& lane(int rank) noexcept {
     used.insert(rank);
@@ -31,11 +59,29 @@ struct RunDraft {
   const frame::FrameDraft& lane(int rank) const noexcept {
     return lanes[static_cast<std::size_t>(rank)];
   }
+  const frame::TaskRecord& task(std::uint32_t number) const noexcept {
+    return lane(places[number].rank).tasks[places[number].ordinal];
+  }
+
+  /// Puts a task, whose arguments and scalars were pushed last, at the end of a lane and gives it
+  /// the next number.
+  void add_task(int rank, frame::TaskRecord task) {
+    frame::FrameDraft& on = lane(rank);
+    task.task = task_count();
+    places.push({rank, static_cast<std::uint32_t>(on.tasks.size()), frame::kNone});
+    on.tasks.push(task);
+  }
+
+  /// Forgets the tasks from number `count` on, and all edges.
+  void shrink(std::uint32_t count) noexcept;
 
   std::vector<frame::FrameDraft> lanes;        // by rank; empty where not used
   base::RankSet used;                          // ranks with a task
+  base::RankSet sources;                       // ranks that a copy to another one reads from
   base::Scratch<frame::LayoutRecord> layouts;  // of all lanes
-  std::uint32_t task_count = 0;
+  base::Scratch<TaskPlace> places;             // by task number
+  base::Scratch<ForeignSource> foreign;        // in the order of tasks
+  base::Scratch<After> afters;                 // likewise
 };
 
 }  // namespace rankcast::graph

@@ -50,7 +50,8 @@ struct RankStart {
 
 /// Who reaches a segment beside the host, which writes all of them.
 enum class Access : std::uint8_t {
-  owner_writes,  // its owner alone: memory of a rank's tensors
+  owner_writes,  // its owner alone: memory of a rank's tensors; others read it once let_read says
+                 // so
   owner_reads,   // its owner alone, for reading: frames and side blocks
   all_write,     // every rank: what ranks tell each other and the host about runs
 };
@@ -112,6 +113,9 @@ class Link {
   /// call says so. Segments stay until the link is gone; a successor reaches its predecessor's.
   virtual base::Result<std::uint32_t> add_segment(std::uint64_t bytes, int owner,
                                                   Access access) = 0;
+  /// Makes a segment of another rank's tensors readable for `reader`, from the next record on.
+  /// Costs nothing the second time. Fails when the rank does not take what it is sent.
+  virtual base::Status let_read(std::uint32_t id, int reader) = 0;
   /// The host's address of a segment.
   virtual std::byte* segment(std::uint32_t id) noexcept = 0;
 

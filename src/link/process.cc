@@ -52,6 +52,7 @@ struct HostSegment {
   base::SharedSegment segment;
   int owner;
   Access access;
+  base::RankSet readers = {};  // of another rank's tensors
 };
 
 template <class T>
@@ -163,6 +164,16 @@ class ProcessLink final : public Link {
     return id;
   }
 
+  Status let_read(std::uint32_t id, int reader) override {
+    base::MutexLock lock(mutex_);
+    HostSegment& host = segments_[id];
+    if (host.readers.contains(reader) || may_reach(host, reader)) return {};
+    host.readers.insert(reader);
+    Status status = send_segment_locked(reader, id);
+    if (!status.ok()) host.readers.erase(reader);
+    return status;
+  }
+
   std::byte* segment(std::uint32_t id) noexcept override { return directory_.at(id).base; }
 
   void drop_segments() noexcept override {
@@ -238,15 +249,22 @@ class ProcessLink final : public Link {
     return send_locked(rank, bytes, fds);
   }
 
+  static bool may_reach(const HostSegment& host, int rank) noexcept {
+    return host.access == Access::all_write || host.owner == rank || host.readers.contains(rank);
+  }
+
   // Nothing for a rank that may not reach the segment, or that is not there: a successor gets it.
   Status send_segment_locked(int rank, std::uint32_t id) RC_REQUIRES(mutex_) {
     const HostSegment& host = segments_[id];
-    if (host.access != Access::all_write && host.owner != rank) return {};
+    if (!may_reach(host, rank)) return {};
     if (!at(rank).alive()) return {};
     SegmentNotice notice;
     notice.bytes = host.segment.memory.bytes();
     notice.id = id;
-    notice.writable = host.access == Access::owner_reads ? 0 : 1;
+    notice.writable = host.access == Access::all_write ||
+                              (host.access == Access::owner_writes && host.owner == rank)
+                          ? 1
+                          : 0;
     const std::array fds{host.segment.fd.get()};
     return send_locked(rank, bytes_of(notice), fds);
   }

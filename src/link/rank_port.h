@@ -64,6 +64,12 @@ class RankPort {
     control_.doorbell().wait_inside_frame(rank_, ready, spin_, base::Deadline::never());
   }
 
+  /// The same until another lane's timeline has reached `value`.
+  void wait_for_lane(int lane, base::TimelineValue value) noexcept {
+    const base::Timeline& timeline = control_.channel(lane).timeline;
+    wait_until([&]() noexcept { return timeline.reached(value); });
+  }
+
   /// Wakes this rank out of wait_until. Any thread, once the word that it waits for is stored
   /// (seq_cst).
   void wake() noexcept { control_.doorbell().ring_waiting(base::RankSet::of(rank_)); }
@@ -77,10 +83,11 @@ class RankPort {
   /// Wakes peers that wait for what was stored before.
   void notify(const base::RankSet& peers) noexcept { control_.doorbell().ring_waiting(peers); }
 
-  /// Moves the timeline to the end of a run and, as the run's last lane, wakes the host threads
-  /// that wait.
+  /// Moves the timeline to the end of a run, wakes the ranks that may wait for that inside a frame
+  /// and, as the run's last lane, the host threads that wait.
   void finish(base::TimelineValue value, base::Countdown& lanes_left, bool notify_keeper) noexcept {
     channel_->timeline.advance(value);
+    control_.doorbell().ring_if_any_waits(control_.world_size());
     const bool last = lanes_left.count_down(value.run());
     if (last || base::load_seq_cst(control_.rank_was_lost()) != 0) control_.waiters().notify();
     keeper_->notify_if(notify_keeper);
@@ -89,6 +96,7 @@ class RankPort {
   /// The same for a record that names no run record: host threads look for themselves.
   void finish_unanswered(base::TimelineValue value) noexcept {
     channel_->timeline.advance(value);
+    control_.doorbell().ring_if_any_waits(control_.world_size());
     control_.waiters().notify();
     keeper_->notify_if(true);
   }

@@ -104,6 +104,8 @@ class ThreadLink final : public Link {
     return id;
   }
 
+  Status let_read(std::uint32_t /*id*/, int /*reader*/) override { return {}; }
+
   void drop_segments() noexcept override { state_->segments.clear(); }
 
   std::byte* segment(std::uint32_t id) noexcept override { return state_->directory.at(id).base; }

@@ -39,6 +39,19 @@ class MeshCore::CatalogOfRegistry final : public program::KernelCatalog {
   rank::KernelRegistry& registry_;  // borrowed from the mesh's environment, which outlives this
 };
 
+/// The program side's view of where buffers are.
+class MeshCore::PlacesOfBuffers final : public program::BufferPlaces {
+ public:
+  explicit PlacesOfBuffers(MeshCore& core) : core_(core) {}
+
+  base::Result<frame::BlockRef> find(const Shard& buffer, int reader) override {
+    return core_.place_for(buffer, reader);
+  }
+
+ private:
+  MeshCore& core_;  // borrowed: it owns this
+};
+
 namespace {
 
 std::uint64_t next_incarnation() {
@@ -106,12 +119,14 @@ MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
       environment_(std::move(environment)),
       link_(std::move(link)),
       catalog_(std::make_unique<CatalogOfRegistry>(environment_->kernels)),
+      places_(std::make_unique<PlacesOfBuffers>(*this)),
       lost_(world_size_) {
   base::MutexLock lock(mutex_);
   stores_ = stores;
   view_.incarnation = incarnation_;
   view_.world_size = world_size_;
   view_.catalog = catalog_.get();
+  view_.places = places_.get();
   for (int rank = 0; rank < world_size_; ++rank) {
     tables_.push_back(std::make_unique<memory::BufferTable>());
     view_.tables.push_back(tables_.back().get());
@@ -120,6 +135,7 @@ MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
   }
   pending_changes_.resize(static_cast<std::size_t>(world_size_));
   runs_ = std::make_unique<mesh::RunTable>(*link_, options_.max_in_flight);
+  order_ = std::make_unique<mesh::RunOrder>(*link_);
 }
 
 MeshCore::~MeshCore() {

@@ -31,6 +31,7 @@
 #include "mesh/keeper.h"
 #include "mesh/link_heap.h"
 #include "mesh/lost_ranks.h"
+#include "mesh/run_order.h"
 #include "mesh/run_table.h"
 #include "mesh/store_chooser.h"
 #include "program/orchestration.h"
@@ -98,6 +99,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
 
  private:
   class CatalogOfRegistry;
+  class PlacesOfBuffers;
   class OrchestrationLease;
   class TransferDraftLease;
   enum class Life : std::uint32_t { open, closing, closed };
@@ -118,6 +120,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   base::Status start(base::Deadline deadline);
   void abandon_start();
 
+  base::Result<frame::BlockRef> place_for(const Shard& buffer, int reader);
   base::Result<base::TableKey> allocate_locked(int rank, std::uint64_t bytes) RC_REQUIRES(mutex_);
   void free_shards(std::span<const Shard> shards);
   void free_locked(int rank, base::TableKey key) RC_REQUIRES(mutex_);
@@ -141,7 +144,8 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void publish(const graph::RunDraft& draft, RunState& state, std::uint64_t epoch,
                base::FunctionRef<base::Status()> recheck,
                base::FunctionRef<void(MeshStats&)> count);
-  base::Status publish_locked(RunState& state) RC_REQUIRES(mutex_);
+  base::Status check_lost_locked(const graph::RunDraft& draft) const RC_REQUIRES(mutex_);
+  base::Status publish_locked(const graph::RunDraft& draft, RunState& state) RC_REQUIRES(mutex_);
   bool ended(const RunState& state) const noexcept;
   std::size_t finish_ended_locked() RC_REQUIRES(mutex_);
   void finish_locked(RunState& state) RC_REQUIRES(mutex_);
@@ -166,6 +170,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   std::shared_ptr<rank::RankEnvironment> environment_;  // shared with the threads of ranks
   std::unique_ptr<link::Link> link_;
   std::unique_ptr<program::KernelCatalog> catalog_;
+  std::unique_ptr<program::BufferPlaces> places_;
   program::MeshView view_;
 
   std::timed_mutex lifecycle_;  // held by a closer, restarter or loader, who may take mutex_ inside
@@ -184,6 +189,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
       RC_GUARDED_BY(mutex_);  // by rank, for its next record
   memory::DeferredFrees deferred_ RC_GUARDED_BY(mutex_);
   std::unique_ptr<mesh::RunTable> runs_ RC_GUARDED_BY(mutex_);
+  std::unique_ptr<mesh::RunOrder> order_ RC_GUARDED_BY(mutex_);
   std::uint64_t last_run_ RC_GUARDED_BY(mutex_) = 0;
   bool told_to_stop_ RC_GUARDED_BY(mutex_) = false;
   mesh::LostRanks lost_ RC_GUARDED_BY(mutex_);

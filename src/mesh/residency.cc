@@ -46,6 +46,17 @@ base::Result<base::TableKey> MeshCore::allocate_locked(int rank, std::uint64_t b
   return key;
 }
 
+base::Result<frame::BlockRef> MeshCore::place_for(const Shard& buffer, int reader) {
+  const auto index = static_cast<std::size_t>(buffer.rank);
+  base::MutexLock lock(mutex_);
+  const memory::BufferRow* row = tables_[index]->find({buffer.slot, buffer.generation});
+  if (row == nullptr) return frame::BlockRef();
+  const std::uint32_t segment = heaps_[index]->segment_id(row->block);
+  if (Status status = link_->let_read(segment, reader); !status.ok())
+    return tl::unexpected(std::move(status));
+  return frame::BlockRef{row->block.offset, segment, 1};
+}
+
 DeviceTensor MeshCore::alloc(int rank, const Shape& shape, DType dtype) {
   check_open();
   check_rank(rank, "alloc");

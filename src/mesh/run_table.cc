@@ -147,6 +147,7 @@ void RunTable::publish(RunState& state) noexcept {
     published_ends_[static_cast<std::size_t>(lane.rank)] = lane.end;
   }
   record.tasks = slot.tasks;
+  base::store_seq_cst(record.cancel, 0u);
   record.lanes_left.arm(state.run, static_cast<std::uint32_t>(state.lanes.size()));
   --reserved_;
   state.in_flight = true;
@@ -221,7 +222,11 @@ void RunTable::finish(RunState& state) {
     if (end.error.ok()) [[likely]] {
       continue;
     }
-    if (state.error.ok() || end.error_task < first_task) {
+    // What a cancel kept from starting says less than what went wrong by itself.
+    const bool by_cancel = end.error.code == ErrorCode::cancelled;
+    const bool so_far = state.error.code == ErrorCode::cancelled;
+    if (state.error.ok() || (so_far && !by_cancel) ||
+        (so_far == by_cancel && end.error_task < first_task)) {
       first_task = end.error_task;
       state.error = std::move(end.error);
     }

@@ -116,7 +116,7 @@ RunState* MeshCore::reserve(const graph::RunDraft& draft, std::int64_t begin_ns)
   const auto try_take = [&]() noexcept {
     base::MutexLock lock(mutex_);
     if (base::load_acquire(life_) != Life::open) return true;  // pairs: mesh_life
-    lost = lost_.check(draft.used);
+    lost = check_lost_locked(draft);
     if (!lost.ok()) return true;
     if (draft.used.empty()) {
       state = runs_->take_empty();
@@ -158,7 +158,7 @@ RunState* MeshCore::reserve(const graph::RunDraft& draft, std::int64_t begin_ns)
     state->lanes.push(lane);
     state->frame_bytes += *bytes;
   });
-  if (status.ok()) status = runs_->reserve_outcomes(*state, draft.task_count);
+  if (status.ok()) status = runs_->reserve_outcomes(*state, draft.task_count());
   if (!status.ok()) {
     runs_->give_back(state);
     lock.unlock();
@@ -182,12 +182,12 @@ void MeshCore::publish(const graph::RunDraft& draft, RunState& state, std::uint6
                        base::FunctionRef<void(MeshStats&)> count) {
   {
     base::MutexLock lock(mutex_);
-    Status status = lost_.check(draft.used);
+    Status status = check_lost_locked(draft);
     if (status.ok() &&
         base::load_relaxed(epoch_) != epoch) {  // relaxed: written under the mutex, which is held
       status = recheck();
     }
-    if (status.ok()) status = publish_locked(state);
+    if (status.ok()) status = publish_locked(draft, state);
     if (!status.ok()) {
       runs_->give_back(&state);
       lock.unlock();
@@ -201,12 +201,19 @@ void MeshCore::publish(const graph::RunDraft& draft, RunState& state, std::uint6
   }
 }
 
+// A copy names the rank that it reads from, too.
+Status MeshCore::check_lost_locked(const graph::RunDraft& draft) const {
+  Status status = lost_.check(draft.used);
+  return status.ok() ? lost_.check(draft.sources) : status;
+}
+
 // Everything that can fail comes first; then the records, then all tails.
-Status MeshCore::publish_locked(RunState& state) {
+Status MeshCore::publish_locked(const graph::RunDraft& draft, RunState& state) {
   if (last_run_ == base::TimelineValue::kMaxRun) {
     return failure(ErrorCode::unsupported,
                    "the mesh has used all {} run numbers; close it and open another", last_run_);
   }
+  order_->find_waits(draft, runs_->in_flight());
   side_blocks_.clear();
   for (const RunLane& lane : state.lanes) {
     // Rings are longer than there can be runs in flight.
@@ -219,15 +226,17 @@ Status MeshCore::publish_locked(RunState& state) {
     *side = frame::BlockRef();
     const std::vector<frame::TableChange>& changes =
         pending_changes_[static_cast<std::size_t>(lane.rank)];
-    if (changes.empty() && state.libraries == nullptr) continue;
-    frame::SideDraft draft;
-    if (state.libraries != nullptr) draft = *state.libraries;
-    draft.changes = changes;
-    auto bytes = frame::side_bytes(draft);
+    const std::span<const frame::RunWait> waits = order_->waits(lane.rank);
+    if (changes.empty() && waits.empty() && state.libraries == nullptr) continue;
+    frame::SideDraft beside;
+    if (state.libraries != nullptr) beside = *state.libraries;
+    beside.changes = changes;
+    beside.waits = waits;
+    auto bytes = frame::side_bytes(beside);
     if (!bytes) return std::move(bytes).error();
     auto address = runs_->reserve_side(state, lane.rank, *bytes, side);
     if (!address) return std::move(address).error();
-    frame::write_side(*address, draft);
+    frame::write_side(*address, beside);
   }
 
   state.run = ++last_run_;
@@ -247,6 +256,7 @@ Status MeshCore::publish_locked(RunState& state) {
     counters_.bytes_written += sizeof(record) + lane.frame.bytes + record.side.bytes;
   }
   runs_->publish(state);
+  order_->published(draft, state.run);
   for (const RunLane& lane : state.lanes) link_->ring(lane.rank).publish();
   return {};
 }

@@ -179,7 +179,6 @@ void MeshCore::run_transfer(frame::TaskKind kind, std::span<const TransferPart> 
     frame::TaskRecord task;
     task.kind = kind;
     task.kernel = frame::kNone;
-    task.task = draft->task_count++;
     task.arguments = {static_cast<std::uint32_t>(lane.arguments.size()), 2};
     frame::ArgumentRecord tensor;
     tensor.offset = part.offset_bytes;
@@ -201,7 +200,7 @@ void MeshCore::run_transfer(frame::TaskKind kind, std::span<const TransferPart> 
     draft->layouts.push(*part.layout);
     lane.arguments.push(tensor);
     lane.arguments.push(host);
-    lane.tasks.push(task);
+    draft->add_task(part.shard.rank, task);
   }
   RunState* state = reserve(*draft, begin_ns);
   state->is_transfer = true;

@@ -34,6 +34,8 @@ Task Orchestrator::submit(std::string_view kernel, int rank, const TaskArgs& arg
   return impl_.submit_task(kernel, rank, arguments);
 }
 
+Task Orchestrator::copy(const TaskArgs& arguments) { return impl_.submit_copy(arguments); }
+
 void Arguments::fail_index(std::size_t index) const {
   throw_error(failure(ErrorCode::invalid_argument,
                       "argument {} is asked for, but the submit has {}", index, size_));

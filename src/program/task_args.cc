@@ -39,6 +39,7 @@ TaskArgs::~TaskArgs() {
   if (storage_ == nullptr) return;
   storage_->tensors.clear();
   storage_->scalars.clear();
+  storage_->afters.clear();
   spare_storages().push_back(std::move(storage_));
 }
 
@@ -80,6 +81,16 @@ TaskArgs& TaskArgs::scalar(Scalar value) {
   }
   storage_->scalars.push(record);
   return *this;
+}
+
+TaskArgs& TaskArgs::after(const Task& task) {
+  if (storage_ == nullptr) grow();
+  storage_->afters.push(task.submit_ == submit_ ? task.index_ : detail::kStrange);
+  return *this;
+}
+
+std::span<const std::uint32_t> TaskArgs::afters() const noexcept {
+  return storage_ == nullptr ? std::span<const std::uint32_t>() : storage_->afters.span();
 }
 
 std::span<const frame::ScalarRecord> TaskArgs::scalars() const noexcept {

@@ -19,6 +19,7 @@ struct TaskArgsStorage {
   base::Scratch<TaskArgument> arguments;
   base::Scratch<DeviceTensor> tensors;  // that the program holds itself
   base::Scratch<frame::ScalarRecord> scalars;
+  base::Scratch<std::uint32_t> afters;  // numbers of tasks, or kStrange
 };
 
 }  // namespace rankcast::detail

@@ -24,44 +24,59 @@ class TaskMemory {
   void shrink(std::size_t count) noexcept {
     if (count >= tasks_.size()) return;
     arguments_.shrink(tasks_[count].first_argument);
+    afters_.shrink(tasks_[count].first_after);
     tasks_.shrink(count);
   }
 
-  /// `kernel` is any number that names the kernel; `lane_task` is the task's place among those of
-  /// its lane.
-  void add(std::size_t kernel, int rank, std::size_t lane_task,
-           std::span<const detail::TaskArgument> arguments) {
-    tasks_.push({kernel, lane_task, rank, static_cast<std::uint32_t>(arguments_.size()),
-                 static_cast<std::uint32_t>(arguments.size())});
-    if (arguments.empty()) return;
-    std::memcpy(arguments_.extend(arguments.size()), arguments.data(), arguments.size_bytes());
+  /// `kernel` is any number that names the kernel.
+  void add(std::size_t kernel, int rank, std::span<const detail::TaskArgument> arguments,
+           std::span<const std::uint32_t> afters) {
+    tasks_.push({kernel, rank, static_cast<std::uint32_t>(arguments_.size()),
+                 static_cast<std::uint32_t>(arguments.size()),
+                 static_cast<std::uint32_t>(afters_.size()),
+                 static_cast<std::uint32_t>(afters.size())});
+    append(arguments_, arguments);
+    append(afters_, afters);
   }
 
   std::size_t kernel_of(std::size_t task) const noexcept { return tasks_[task].kernel; }
-  std::size_t lane_task_of(std::size_t task) const noexcept { return tasks_[task].lane_task; }
 
-  /// True if task number `task` ran on this rank, with these references and tags. What they refer
-  /// to, the program's own tensors and scalars are not remembered here.
-  bool equals(std::size_t task, int rank,
-              std::span<const detail::TaskArgument> arguments) const noexcept {
+  /// True if task number `task` ran on this rank, with these references and tags and after these
+  /// tasks. What they refer to, the program's own tensors and scalars are not remembered here.
+  bool equals(std::size_t task, int rank, std::span<const detail::TaskArgument> arguments,
+              std::span<const std::uint32_t> afters) const noexcept {
     const Remembered& known = tasks_[task];
-    // Without padding: equal bytes are equal values.
     return known.rank == rank && known.arguments == arguments.size() &&
-           (arguments.empty() || std::memcmp(arguments_.data() + known.first_argument,
-                                             arguments.data(), arguments.size_bytes()) == 0);
+           known.afters == afters.size() &&
+           same(arguments_.data() + known.first_argument, arguments) &&
+           same(afters_.data() + known.first_after, afters);
   }
 
  private:
   struct Remembered {
     std::size_t kernel;
-    std::size_t lane_task;
     int rank;
     std::uint32_t first_argument;
     std::uint32_t arguments;
+    std::uint32_t first_after;
+    std::uint32_t afters;
   };
+
+  template <class T>
+  static void append(base::Scratch<T>& to, std::span<const T> values) {
+    if (!values.empty()) {
+      std::memcpy(to.extend(values.size()), values.data(), values.size_bytes());
+    }
+  }
+  // Of types without padding: equal bytes are equal values.
+  template <class T>
+  static bool same(const T* known, std::span<const T> values) noexcept {
+    return values.empty() || std::memcmp(known, values.data(), values.size_bytes()) == 0;
+  }
 
   base::Scratch<Remembered> tasks_;
   base::Scratch<detail::TaskArgument> arguments_;
+  base::Scratch<std::uint32_t> afters_;
 };
 
 }  // namespace rankcast::program

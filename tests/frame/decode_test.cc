@@ -155,8 +155,19 @@ std::vector<Damage> all_damages() {
           "ScalarTypeUnknown", &FrameHeader::scalars, 1, [](ScalarRecord& s) { s.type = 3; },
           "scalar 1 is"),
       entry<WaitRecord>(
-          "WaitLane", &FrameHeader::waits, 1, [](WaitRecord& w) { w.lane = kSampleWorld + 1; },
+          "WaitLane", &FrameHeader::waits, 1, [](WaitRecord& w) { w.lane = kSampleWorld; },
           "wait 1 is"),
+      entry<WaitRecord>(
+          "WaitForItself", &FrameHeader::waits, 0, [](WaitRecord& w) { w.lane = kSampleLane; },
+          "wait 0 is"),
+      entry<WaitRecord>(
+          "WaitForTooMany", &FrameHeader::waits, 0, [](WaitRecord& w) { w.tasks = 1u << 20; },
+          "wait 0 is"),
+      entry<WaitRecord>(
+          "WaitFlags", &FrameHeader::waits, 1, [](WaitRecord& w) { w.flags = 1; }, "wait 1 is"),
+      entry<std::uint32_t>(
+          "EdgeForward", &FrameHeader::edges, 0, [](std::uint32_t& edge) { edge = 1 | kNeeds; },
+          "an edge of task 1 is"),
       entry<std::uint32_t>(
           "NotifyLane", &FrameHeader::notifies, 0,
           [](std::uint32_t& lane) { lane = kSampleWorld + 1; }, "notify 0 is"),
@@ -281,7 +292,7 @@ TEST(FrameDecode, FlippedBytesAreRefusedOrInBounds) {
 TEST(SideDecode, FlippedBytesAreRefusedOrInBounds) {
   flip_bytes<SideDecoder>(SideSample().bytes(), 50'000, [](const SideDecoder& decoder) {
     for (const RunWait& wait : decoder.side().waits)
-      ASSERT_LE(wait.lane, static_cast<std::uint32_t>(kSampleWorld));
+      ASSERT_LT(wait.lane, static_cast<std::uint32_t>(kSampleWorld));
     for (const Patch& patch : decoder.side().patches)
       ASSERT_TRUE(patch.kind == 1 || patch.kind == 2);
     for (const LibraryRecord& library : decoder.side().libraries)
@@ -322,7 +333,8 @@ TEST(SideDecode, EachDamageIsRefused) {
       {"section", [](Bytes& bytes) { bytes.side_header().patches.count += 20; }},
       {"section", [](Bytes& bytes) { bytes.side_header().libraries.count = 100; }},
       {"section", [](Bytes& bytes) { bytes.side_header().text.offset = bytes.size() + 64; }},
-      {"run wait 1", [&](Bytes& bytes) { waits(bytes, 1).lane = kSampleWorld + 1; }},
+      {"run wait 1", [&](Bytes& bytes) { waits(bytes, 1).lane = kSampleWorld; }},
+      {"run wait 1", [&](Bytes& bytes) { waits(bytes, 0).before = 3; }},
       {"path of library 0", [&](Bytes& bytes) { libraries(bytes, 0).path.count = 0; }},
       {"path of library 1", [&](Bytes& bytes) { libraries(bytes, 1).path.count = 6; }},
       {"path of library 1", [&](Bytes& bytes) { libraries(bytes, 1).path.first = kNone; }},

@@ -171,11 +171,13 @@ Sample random_sample(std::mt19937_64& random) {
       draft.scalars.push({random(), 1 + below(2), kNone});
     if (i > 0) {
       task.edges = {static_cast<std::uint32_t>(draft.edges.size()), below(4)};
-      for (std::uint32_t at = 0; at < task.edges.count; ++at) draft.edges.push(below(i));
+      for (std::uint32_t at = 0; at < task.edges.count; ++at)
+        draft.edges.push(below(i) | (below(2) == 0 ? kNeeds : 0));
     }
     task.waits = {static_cast<std::uint32_t>(draft.waits.size()), below(3)};
     for (std::uint32_t at = 0; at < task.waits.count; ++at)
-      draft.waits.push({below(kSampleWorld + 1), below(1000)});
+      draft.waits.push({(kSampleLane + 1 + below(kSampleWorld - 1)) % kSampleWorld, below(1000),
+                        below(50), below(2) == 0 ? kNeeds : 0});
     task.notifies = {static_cast<std::uint32_t>(draft.notifies.size()), below(3)};
     for (std::uint32_t at = 0; at < task.notifies.count; ++at)
       draft.notifies.push(below(kSampleWorld + 1));

@@ -1,4 +1,4 @@
-// The format, version 1: sizes and offsets of everything that crosses a link. A change here is a
+// The format, version 4: sizes and offsets of everything that crosses a link. A change here is a
 // new version.
 #include "frame/records.h"
 
@@ -9,7 +9,7 @@
 namespace rankcast::frame {
 namespace {
 
-TEST(FrameRecords, VersionThree) { EXPECT_EQ(kFormatVersion, 3); }
+TEST(FrameRecords, VersionFour) { EXPECT_EQ(kFormatVersion, 4); }
 
 TEST(FrameRecords, RecordIsOneLine) {
   EXPECT_EQ(sizeof(Record), 64u);
@@ -70,7 +70,7 @@ TEST(FrameRecords, EntriesOfAFrame) {
   EXPECT_EQ(offsetof(ArgumentRecord, place), 29u);
   EXPECT_EQ(sizeof(LayoutRecord), 144u);
   EXPECT_EQ(sizeof(ScalarRecord), 16u);
-  EXPECT_EQ(sizeof(WaitRecord), 8u);
+  EXPECT_EQ(sizeof(WaitRecord), 16u);
   EXPECT_EQ(sizeof(GroupRecord), 32u);
   EXPECT_EQ(offsetof(GroupRecord, prepare_id), 16u);
 }

@@ -90,8 +90,8 @@ inline Sample make_sample() {
   draft.scalars.push({0x3ff0000000000000u, RANKCAST_SCALAR_F64, kNone});
   draft.scalars.push({7, RANKCAST_SCALAR_I64, 2});
   draft.edges.push(0);
-  draft.waits.push({0, 3});
-  draft.waits.push({kSampleWorld, 1});
+  draft.waits.push({0, 3, 7, kNeeds});
+  draft.waits.push({kSampleWorld - 1, 1, 9, 0});
   draft.notifies.push(2);
   draft.members.push(1);
   draft.members.push(3);
@@ -124,7 +124,7 @@ inline Sample make_sample() {
 
 struct SideSample {
   std::vector<TableChange> changes = {{4096, 100, 3, 5, 2, 0}, {0, 0, 4, 0, 0, 0}};
-  std::vector<RunWait> waits = {{77, 0, 0}, {78, kSampleWorld, 0}};
+  std::vector<RunWait> waits = {{77, 0, 0}, {78, kSampleWorld - 1, 2}};
   std::vector<Patch> patches = {{64, 1, 2, 3, 1, 0}, {0, 2, 0, 0, 2, 0}};
 
   std::vector<LibraryRecord> libraries = {{{1, 2, 3}, 7, 2, {0, 5}}, {{9}, 9, 1, {2, 5}}};

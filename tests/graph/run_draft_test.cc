@@ -40,12 +40,13 @@ TEST(RunDraft, IsEmptyAfterClearAndKeepsItsMemory) {
       lane.members.push(0);
     }
     draft.layouts.push({});
-    draft.task_count = 2;
+    draft.places.push({0, 0, frame::kNone});
+    draft.places.push({3, 0, frame::kNone});
   };
   fill();
   draft.clear();
   EXPECT_TRUE(draft.used.empty());
-  EXPECT_EQ(draft.task_count, 0u);
+  EXPECT_EQ(draft.task_count(), 0u);
   EXPECT_TRUE(draft.layouts.empty());
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(frame::frame_bytes(std::as_const(draft).lane(rank), 0).value(),

@@ -113,18 +113,20 @@ TEST_F(MeshFailure, EveryWaiterHearsTheSame) {
   EXPECT_THAT(heard.front(), HasSubstr("the answer is 42"));
 }
 
-TEST_F(MeshFailure, WhatComesAfterOnTheRankDoesNotRunButOthersDo) {
+TEST_F(MeshFailure, WhatNeedsTheFailedTaskDoesNotRunButOthersDo) {
   const Program program("fails", [](Orchestrator& orch, const Arguments&) {
     orch.submit("test.count", 0, TaskArgs{});
-    orch.submit("test.fail", 0, TaskArgs{});
-    for (int i = 0; i < 5; ++i) orch.submit("test.count", 0, TaskArgs{});
+    const Task failing = orch.submit("test.fail", 0, TaskArgs{});
+    orch.submit("test.count", 0, TaskArgs{});
+    for (int i = 0; i < 4; ++i) orch.submit("test.count", 0, TaskArgs{}.after(failing));
     for (int rank = 1; rank < 4; ++rank) orch.submit("test.count", rank, TaskArgs{});
+    orch.submit("test.count", 3, TaskArgs{}.after(failing));
   });
   const rankcast::Run run = mesh_.submit(program, {});
   expect_error(ErrorCode::task_failed, {"task 1", "rank 0"}, [&] { run.wait(); });
-  EXPECT_EQ(count_->load(), 1 + 3);
+  EXPECT_EQ(count_->load(), 2 + 3);
   mesh_.submit(launch_everywhere("test.count"), {}).wait();
-  EXPECT_EQ(count_->load(), 1 + 3 + 4) << "the next run is a good one";
+  EXPECT_EQ(count_->load(), 2 + 3 + 4) << "the next run is a good one";
 }
 
 TEST_F(MeshFailure, RunsInFlightOnOtherRanksAreUntouched) {
@@ -299,11 +301,12 @@ TEST_F(MeshFailure, TheCheckOfAKernelNamesTheArgument) {
     for (std::size_t i = 0; i + 1 < args.size(); ++i) task.in(args[i].shard_on(3));
     orch.submit("rankcast.sum", 3, task.out(args[args.size() - 1].shard_on(3)));
   };
-  mesh_.submit(Program("good", sum), {four, four, four}).wait();
+  const StackedDeviceTensor result = mesh_.alloc_stacked({4, 4}, DType::f32);
+  mesh_.submit(Program("good", sum), {four, four, result}).wait();
   for (int round = 0; round < 2; ++round) {
     const auto shape = expect_refused(ErrorCode::invalid_argument,
                                       {"task 0", "'rankcast.sum'", "rank 3", "argument 1", "[5]"},
-                                      sum, {four, five, four});
+                                      sum, {four, five, result});
     EXPECT_EQ(shape->argument(), 1);
     EXPECT_EQ(shape->rank(), 3);
     const auto dtype =
@@ -319,7 +322,7 @@ TEST_F(MeshFailure, TheCheckOfAKernelNamesTheArgument) {
             "rankcast.sum", 3,
             TaskArgs{}.in(args[0].shard_on(3)).in(args[1].shard_on(3)).in(args[2].shard_on(3)));
       },
-      {four, four, four});
+      {four, four, result});
 }
 
 TEST_F(MeshFailure, NothingOfTheMeshIsCalledInsideAnOrchestration) {

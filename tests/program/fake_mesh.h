@@ -49,12 +49,32 @@ class FakeCatalog final : public KernelCatalog {
   rankcast_kernel checked_{};
 };
 
+/// Every buffer of a rank lies in the segment of that number.
+class FakePlaces final : public BufferPlaces {
+ public:
+  explicit FakePlaces(const std::vector<std::unique_ptr<memory::BufferTable>>& tables)
+      : tables_(tables) {}
+  base::Result<frame::BlockRef> find(const detail::Shard& buffer, int /*reader*/) override {
+    ++finds;
+    const bool live =
+        tables_[static_cast<std::size_t>(buffer.rank)]->live({buffer.slot, buffer.generation});
+    return frame::BlockRef{256 * buffer.slot, static_cast<std::uint32_t>(buffer.rank),
+                           live ? 1u : 0u};
+  }
+
+  int finds = 0;
+
+ private:
+  const std::vector<std::unique_ptr<memory::BufferTable>>& tables_;
+};
+
 class FakeMesh {
  public:
   explicit FakeMesh(int world_size, std::uint64_t incarnation = 1) {
     view_.incarnation = incarnation;
     view_.world_size = world_size;
     view_.catalog = &catalog_;
+    view_.places = &places_;
     for (int rank = 0; rank < world_size; ++rank) {
       tables_.push_back(std::make_unique<memory::BufferTable>());
       view_.tables.push_back(tables_.back().get());
@@ -80,6 +100,7 @@ class FakeMesh {
 
   const MeshView& view() const noexcept { return view_; }
   FakeCatalog& catalog() noexcept { return catalog_; }
+  FakePlaces& places() noexcept { return places_; }
 
  private:
   detail::Shard shard(int rank) {
@@ -89,6 +110,7 @@ class FakeMesh {
 
   FakeCatalog catalog_;
   std::vector<std::unique_ptr<memory::BufferTable>> tables_;
+  FakePlaces places_{tables_};
   MeshView view_;
 };
 

@@ -4,6 +4,9 @@
 // is checked how often.
 // tests: src/program/program.cc
 // tests: src/program/argument_table.cc
+// tests: src/program/task_encoder.cc
+// tests: src/program/kernel_checks.cc
+// tests: src/program/buffer_places.h
 #include "program/orchestration.h"
 
 #include <gmock/gmock.h>
@@ -103,7 +106,7 @@ TEST_F(OrchestrationTest, EncodesWhatWasSubmitted) {
       },
       {1, stack});
   const graph::RunDraft& draft = impl_.draft();
-  EXPECT_EQ(draft.task_count, 3u);
+  EXPECT_EQ(draft.task_count(), 3u);
   EXPECT_EQ(impl_.table_visits(), 4u);
   EXPECT_EQ(draft.layouts.size(), 2u);
   std::vector<int> used;
@@ -140,7 +143,7 @@ TEST_F(OrchestrationTest, NothingIsLeftOfTheRunBefore) {
     for (int rank = 0; rank < 4; ++rank) orch.submit("fake.any", rank, TaskArgs{}.scalar(1));
   });
   run([&](Orchestrator& orch, const Arguments&) { orch.submit("fake.any", 2, TaskArgs{}); });
-  EXPECT_EQ(impl_.draft().task_count, 1u);
+  EXPECT_EQ(impl_.draft().task_count(), 1u);
   EXPECT_EQ(impl_.draft().lane(2).tasks.size(), 1u);
   EXPECT_EQ(impl_.draft().lane(2).scalars.size(), 0u);
   EXPECT_EQ(impl_.draft().lane(0).tasks.size(), 0u);
@@ -152,7 +155,7 @@ TEST_F(OrchestrationTest, ACheckIsAskedOnceForEachCallThatLooksTheSame) {
   const auto on_all = [](Orchestrator& orch, const Arguments& args) {
     for (int rank = 0; rank < 4; ++rank) {
       orch.submit("fake.checked", rank,
-                  TaskArgs{}.in(args[0].shard_on(rank)).out(args[0].shard_on(rank)));
+                  TaskArgs{}.in(args[0].shard_on(rank)).in(args[0].shard_on(rank)));
     }
   };
   const int before = FakeCatalog::checks.load();

@@ -1,5 +1,7 @@
 // The rank's loop behind a real link: what a good record does, and that a damaged one fails its run
 // and nothing else.
+// tests: src/rank/task_runner.cc
+// tests: src/rank/frames.cc
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -131,20 +133,41 @@ TEST_F(ExecutorTest, AGoodRecordRuns) {
       << "a healthy run touches no outcome";
 }
 
-TEST_F(ExecutorTest, TheFirstFailurePoisonsWhatFollows) {
+TEST_F(ExecutorTest, AFailurePoisonsWhatNeedsIt) {
   Dispatch dispatch;
-  for (const std::uint32_t kernel : {count_, fail_, count_, fail_}) add_task(dispatch, kernel);
+  for (const std::uint32_t kernel : {count_, fail_, count_, count_, fail_, count_}) {
+    add_task(dispatch, kernel);
+  }
+  const auto edge = [&](std::uint32_t task, std::uint32_t earlier) {
+    dispatch.draft.tasks[task].edges = {static_cast<std::uint32_t>(dispatch.draft.edges.size()), 1};
+    dispatch.draft.edges.push(earlier);
+  };
+  edge(2, 1 | frame::kNeeds);
+  edge(3, 1);  // the order alone
+  edge(5, 2 | frame::kNeeds);
   const LaneResult result = run(dispatch);
   EXPECT_EQ(result.report.error_code, static_cast<std::uint8_t>(ErrorCode::task_failed));
-  EXPECT_EQ(result.report.error_task, 1u);
+  EXPECT_EQ(result.report.error_task, 1u) << "the first failure";
   EXPECT_THAT(result.text, HasSubstr("task 1 ('test.fail') on rank 1: no good"));
-  EXPECT_EQ(launches_.load(), 1);
-  EXPECT_EQ(result.outcomes[0], Outcome::good);
-  EXPECT_EQ(result.outcomes[1], Outcome::failed);
-  EXPECT_EQ(result.outcomes[2], Outcome::poisoned);
-  EXPECT_EQ(result.outcomes[3], Outcome::poisoned);
+  EXPECT_EQ(launches_.load(), 2);
+  const std::vector<Outcome> outcomes(result.outcomes.begin(), result.outcomes.begin() + 6);
+  EXPECT_THAT(outcomes, ::testing::ElementsAre(Outcome::good, Outcome::failed, Outcome::poisoned,
+                                               Outcome::good, Outcome::failed, Outcome::poisoned));
   launches_.store(0);
   EXPECT_EQ(run(good()).report.error_code, 0);
+}
+
+TEST_F(ExecutorTest, ACancelledRunStartsNothing) {
+  rig_.damage_run = [](frame::RunRecord& run) { base::store_seq_cst(run.cancel, 1u); };
+  Dispatch dispatch;
+  for (const std::uint32_t kernel : {count_, fail_}) add_task(dispatch, kernel);
+  const LaneResult result = run(dispatch);
+  EXPECT_EQ(result.report.error_code, static_cast<std::uint8_t>(ErrorCode::cancelled));
+  EXPECT_EQ(result.report.error_task, 0u);
+  EXPECT_THAT(result.text, HasSubstr("task 0 ('test.count') on rank 1: not started"));
+  EXPECT_EQ(launches_.load(), 0);
+  EXPECT_EQ(result.outcomes[0], Outcome::cancelled);
+  EXPECT_EQ(result.outcomes[1], Outcome::cancelled);
 }
 
 TEST_F(ExecutorTest, DamagedRecords) {
@@ -231,6 +254,8 @@ TEST_F(ExecutorTest, OutcomesThatHaveNoPlaceFailTheRun) {
                            const std::function<void(frame::RunRecord&)>& damage) {
     Dispatch dispatch;
     for (const std::uint32_t kernel : {fail_, count_}) add_task(dispatch, kernel);
+    dispatch.draft.edges.push(0 | frame::kNeeds);
+    dispatch.draft.tasks[1].edges = {0, 1};
     rig_.damage_run = damage;
     const LaneResult result = run(dispatch);
     rig_.damage_run = {};
@@ -311,7 +336,7 @@ TEST_F(ExecutorTest, DamagedFrames) {
   }
   refused({"task 0 ('unknown kernel')", "kernel 4000"},
           [&](Dispatch& d) { d.draft.tasks[0].kernel = 4000; });
-  for (const frame::TaskKind kind : {frame::TaskKind::copy, frame::TaskKind::copy_send}) {
+  for (const frame::TaskKind kind : {frame::TaskKind::copy_send}) {
     refused({"task 0", "kind " + std::to_string(static_cast<int>(kind))}, [&](Dispatch& d) {
       add_argument(d);
       d.draft.tasks[0].arguments = {0, 2};

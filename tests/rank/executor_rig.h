@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/stream_store.h"
 #include "frame/encode.h"
 #include "frame/flight_recorder.h"
@@ -115,6 +116,7 @@ class ExecutorRig {
     run->tasks = kOutcomes;
     run->outcomes = outcomes_;
     run->lanes_left.arm(record.run, 1);
+    base::store_seq_cst(run->cancel, 0u);
     std::memset(address(outcomes_), 0, kOutcomes);
     if (damage_run) damage_run(*run);
     send(rank, record);
