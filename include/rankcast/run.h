@@ -64,6 +64,12 @@ class RANKCAST_API Run {
   /// ever.
   bool wait_for(std::chrono::duration<double> timeout) const;
 
+  /// Keeps what has not started from starting, on every rank; kernels that run see their abort word
+  /// set and may give up. Returns at once. The run then ends by itself, and `wait` throws
+  /// `cancelled`, or what had gone wrong before, unless everything had started already and ended
+  /// well. What did not run has left its outputs undefined. A run that is done stays as it is.
+  void cancel() const;
+
   /// Throws `Error(invalid_argument)` before the run is done.
   RunReport report() const;
 

@@ -1,11 +1,8 @@
 // The flight recorder: each rank's last dispatches, in memory that outlives the rank.
 //
-// One ring of entries a rank, in the area that host and ranks share, after the run records:
-//
-//   RunRecord x run records | FlightEntry x kFlights, rank 0 | rank 1 | ...
-//
-// The rank writes one cache line at the entry of a dispatch and the same line at its exit. The host
-// reads at any time, also when the rank is gone: an entry that is being written is left out.
+// One ring of entries a rank, in the area that host and ranks share (frame/shared_area.h). The rank
+// writes one cache line at the entry of a dispatch and the same line at its exit. The host reads at
+// any time, also when the rank is gone: an entry that is being written is left out.
 #pragma once
 
 #include <atomic>
@@ -40,16 +37,6 @@ struct alignas(base::kCacheLine) FlightEntry {
   Word<std::uint32_t> error_code{0};
 };
 static_assert(sizeof(FlightEntry) == base::kCacheLine);
-
-/// Bytes of the shared area of a mesh, and where in it a rank's entries begin.
-constexpr std::uint64_t flights_offset(int world_size, std::uint32_t run_records,
-                                       int rank) noexcept {
-  return run_records * run_record_bytes(world_size) +
-         static_cast<std::uint64_t>(rank) * kFlights * sizeof(FlightEntry);
-}
-constexpr std::uint64_t shared_area_bytes(int world_size, std::uint32_t run_records) noexcept {
-  return flights_offset(world_size, run_records, world_size);
-}
 
 /// The rank's end. Used by its thread alone. A successor goes on where its predecessor ended.
 class FlightRecorder {

@@ -91,16 +91,24 @@ LaneEnd read_report(const LaneReport& report, const LaneFacts& facts) {
   return end;
 }
 
-std::span<const TaskRecord> tasks_of(const std::byte* own_frame) noexcept {
-  const auto* header = reinterpret_cast<const FrameHeader*>(own_frame);
-  return {reinterpret_cast<const TaskRecord*>(own_frame + header->tasks.offset),
-          header->tasks.count};
+namespace {
+
+template <class T>
+std::span<const T> section_of(const std::byte* frame, Section FrameHeader::* section) noexcept {
+  const Section& place = reinterpret_cast<const FrameHeader*>(frame)->*section;
+  return {reinterpret_cast<const T*>(frame + place.offset), place.count};
 }
 
+}  // namespace
+
+std::span<const TaskRecord> tasks_of(const std::byte* own_frame) noexcept {
+  return section_of<TaskRecord>(own_frame, &FrameHeader::tasks);
+}
 std::span<const ArgumentRecord> arguments_of(const std::byte* own_frame) noexcept {
-  const auto* header = reinterpret_cast<const FrameHeader*>(own_frame);
-  return {reinterpret_cast<const ArgumentRecord*>(own_frame + header->arguments.offset),
-          header->arguments.count};
+  return section_of<ArgumentRecord>(own_frame, &FrameHeader::arguments);
+}
+std::span<const LayoutRecord> layouts_of(const std::byte* own_frame) noexcept {
+  return section_of<LayoutRecord>(own_frame, &FrameHeader::layouts);
 }
 
 }  // namespace rankcast::frame

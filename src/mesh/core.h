@@ -82,6 +82,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   /// For a call that is a run: waits for its end, throws what it failed with, gives the state back.
   void wait_and_drop(RunState* state);
   bool done(const RunState& state);
+  void cancel(const RunState& state);
   RunReport report(const RunState& state);
   void drop(RunState* state) noexcept;
   /// True in a forked child: nothing of the mesh may be touched, least of all its mutex.

@@ -34,7 +34,16 @@ void MeshCore::lose_rank(int rank, std::string end) {
     base::log_error("rank {} {}", rank, end);
     lost_.add(rank, std::move(end));
     bump_epoch_locked();
-    for (RunState* state : runs_->in_flight()) runs_->lose_lane(*state, rank, lost_.end(rank));
+    std::vector<frame::UndefinedRegion> undefined = frame::read_undefined(runs_->undefined(rank));
+    const auto index = static_cast<std::size_t>(rank);
+    const std::size_t known = undefined.size();
+    for (RunState* state : runs_->in_flight()) {
+      runs_->lose_lane(*state, rank, lost_.end(rank), *tables_[index], &undefined);
+    }
+    for (frame::UndefinedRegion& one : std::span(undefined).subspan(known)) {
+      one.region.segment = heaps_[index]->segment_id({.segment = one.region.segment});
+    }
+    frame::write_undefined(runs_->undefined(rank), undefined);
     link_->retire_lost_rank(rank, runs_->published_end(rank));
     finish_ended_locked();
   }
@@ -49,6 +58,7 @@ void MeshCore::forget_memory_of(int rank) {
   const auto index = static_cast<std::size_t>(rank);
   for (const base::TableKey key : tables_[index]->keys()) free_locked(rank, key);
   pending_changes_[index].clear();
+  frame::write_undefined(runs_->undefined(rank), {});
   return_memory_locked();
 }
 

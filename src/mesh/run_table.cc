@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -20,10 +19,11 @@ constexpr std::uint64_t kKeptSideBytes = std::uint64_t{64} << 10;
 }  // namespace
 
 std::uint64_t RunTable::shared_bytes(int world_size, int slots) noexcept {
-  return frame::shared_area_bytes(world_size, static_cast<std::uint32_t>(slots));
+  return frame::SharedArea::bytes(world_size, static_cast<std::uint32_t>(slots));
 }
 
-RunTable::RunTable(link::Link& link, int slots) : link_(link) {
+RunTable::RunTable(link::Link& link, int slots)
+    : link_(link), area_(link.shared(), link.world_size(), static_cast<std::uint32_t>(slots)) {
   const int world_size = link.world_size();
   for (int rank = 0; rank < world_size; ++rank) {
     heaps_.push_back(
@@ -31,22 +31,13 @@ RunTable::RunTable(link::Link& link, int slots) : link_(link) {
   }
   published_ends_.resize(static_cast<std::size_t>(world_size));
   slots_.resize(static_cast<std::size_t>(slots));
-  const std::uint64_t stride = frame::run_record_bytes(world_size);
+  area_.create();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].record = new (link.shared() + i * stride) frame::RunRecord();
+    slots_[i].record = area_.run_record(static_cast<std::uint32_t>(i));
     slots_[i].lanes.resize(static_cast<std::size_t>(world_size));
     free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1 - i));
   }
-  for (int rank = 0; rank < world_size; ++rank) {
-    for (std::size_t i = 0; i < frame::kFlights; ++i) new (flights(rank) + i) frame::FlightEntry();
-  }
   in_flight_.reserve(slots_.size());
-}
-
-frame::FlightEntry* RunTable::flights(int rank) const noexcept {
-  return reinterpret_cast<frame::FlightEntry*>(
-      link_.shared() +
-      frame::flights_offset(link_.world_size(), static_cast<std::uint32_t>(slots_.size()), rank));
 }
 
 RunState* RunTable::take_state() {
@@ -154,7 +145,13 @@ void RunTable::publish(RunState& state) noexcept {
   in_flight_.push_back(&state);
 }
 
-void RunTable::lose_lane(RunState& state, int rank, const std::string& end) {
+void RunTable::cancel(const RunState& state) noexcept {
+  base::store_seq_cst(slots_[state.slot].record->cancel, 1u);
+}
+
+void RunTable::lose_lane(RunState& state, int rank, const std::string& end,
+                         const memory::BufferTable& table,
+                         std::vector<frame::UndefinedRegion>* undefined) {
   const base::TimelineValue reached = link_.timeline(rank).load();
   for (const RunLane& lane : state.lanes) {
     if (lane.rank != rank || reached >= lane.end) continue;
@@ -164,6 +161,7 @@ void RunTable::lose_lane(RunState& state, int rank, const std::string& end) {
     const std::size_t retired = reached.run() == state.run ? reached.tasks() : 0;
     for (const frame::TaskRecord& task : tasks.subspan(std::min(retired, tasks.size()))) {
       outcomes[task.task] = static_cast<std::byte>(frame::Outcome::rank_lost);
+      add_undefined(state, lane, task, table, undefined);
     }
     frame::LaneReport& report = frame::lane_reports(slot.record)[rank];
     report.run = state.run;
@@ -175,6 +173,25 @@ void RunTable::lose_lane(RunState& state, int rank, const std::string& end) {
     const std::size_t length = std::min(text.size(), frame::kErrorTextBytes - 1);
     std::memcpy(report.error_text, text.data(), length);
     report.error_text[length] = '\0';
+  }
+}
+
+// What the task should have written, if the buffer is still there.
+void RunTable::add_undefined(const RunState& state, const RunLane& lane,
+                             const frame::TaskRecord& task, const memory::BufferTable& table,
+                             std::vector<frame::UndefinedRegion>* undefined) const {
+  const std::span layouts = frame::layouts_of(lane.frame_address);
+  for (const frame::ArgumentRecord& argument :
+       frame::arguments_of(lane.frame_address)
+           .subspan(task.arguments.first, task.arguments.count)) {
+    const bool written = argument.tag == Tag::out || argument.tag == Tag::inout;
+    if (!written || argument.place != frame::Place::buffer) continue;
+    const memory::BufferRow* row = table.find({argument.slot, argument.generation});
+    if (row == nullptr) continue;
+    undefined->push_back({.region = {.segment = row->block.segment,
+                                     .offset = row->block.offset + argument.offset,
+                                     .layout = layouts[argument.layout]},
+                          .run = state.run});
   }
 }
 

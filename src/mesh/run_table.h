@@ -16,7 +16,9 @@
 #include "frame/flight_recorder.h"
 #include "frame/records.h"
 #include "frame/report.h"
+#include "frame/shared_area.h"
 #include "link/link.h"
+#include "memory/buffer_table.h"
 #include "mesh/link_heap.h"
 #include "mesh/run_state.h"
 
@@ -55,9 +57,15 @@ class RunTable {
   /// out next.
   void publish(RunState& state) noexcept;
 
+  /// Of a run in flight: what has not started shall not.
+  void cancel(const RunState& state) noexcept;
+
   /// The rank is gone: what the lane has not retired never will. Writes outcomes and the lane's
-  /// report in its place. Nothing for a run without such a lane. Before the timeline is moved.
-  void lose_lane(RunState& state, int rank, const std::string& end);
+  /// report in its place, and adds what of the rank's buffers in `table` is undefined now, its
+  /// segments by the number of the rank's heap. Nothing for a run without such a lane. Before the
+  /// timeline is moved.
+  void lose_lane(RunState& state, int rank, const std::string& end,
+                 const memory::BufferTable& table, std::vector<frame::UndefinedRegion>* undefined);
 
   /// The run's lanes have ended: reads outcomes and reports, frees the slot. Call once. What a rank
   /// wrote that cannot be is the run's error, `internal`, naming the rank.
@@ -75,7 +83,9 @@ class RunTable {
   }
 
   /// The flight recorder of a rank: frame::kFlights entries. Any thread.
-  frame::FlightEntry* flights(int rank) const noexcept;
+  frame::FlightEntry* flights(int rank) const noexcept { return area_.flights(rank); }
+  /// What of a rank's memory is undefined, as the rank says: the host's to write once that is gone.
+  frame::UndefinedList& undefined(int rank) const noexcept { return area_.undefined(rank); }
 
   std::vector<RunState*>& in_flight() noexcept { return in_flight_; }
   /// Slots taken by submits that have not published yet.
@@ -102,9 +112,13 @@ class RunTable {
   base::Result<frame::BlockRef> make_room(Room& room, int rank, std::uint32_t bytes);
   RunState* take_state();
   std::span<std::byte> outcomes_of(const Slot& slot) noexcept;
+  void add_undefined(const RunState& state, const RunLane& lane, const frame::TaskRecord& task,
+                     const memory::BufferTable& table,
+                     std::vector<frame::UndefinedRegion>* undefined) const;
   frame::LaneEnd end_of(const RunState& state, const RunLane& lane, std::int64_t now_ns);
 
   link::Link& link_;
+  frame::SharedArea area_;
   std::vector<std::unique_ptr<LinkHeap>> heaps_;  // of frames, by rank
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;          // the last one given up is taken first

@@ -99,6 +99,11 @@ bool MeshCore::done(const RunState& state) {
   return true;
 }
 
+void MeshCore::cancel(const RunState& state) {
+  base::MutexLock lock(mutex_);
+  if (state.in_flight) runs_->cancel(state);
+}
+
 RunReport MeshCore::report(const RunState& state) {
   if (!done(state)) {
     throw_error(failure(ErrorCode::invalid_argument,
@@ -226,6 +231,11 @@ void Run::wait() const {
 bool Run::wait_for(std::chrono::duration<double> timeout) const {
   detail::RunState& state = checked(mesh_.get(), state_, "wait_for");
   return mesh_->wait(state, detail::checked_deadline(timeout, "wait_for: the timeout"));
+}
+
+void Run::cancel() const {
+  const detail::RunState& state = checked(mesh_.get(), state_, "cancel");
+  mesh_->cancel(state);
 }
 
 RunReport Run::report() const {

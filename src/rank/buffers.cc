@@ -12,11 +12,15 @@ base::Status Buffers::apply(const frame::TableChange& change, link::RankPort& po
     return base::failure(ErrorCode::internal, "damaged side block: slot {} of at most {}",
                          change.slot, kMaxSlots);
   }
-  if (change.slot >= entries_.size()) entries_.resize(change.slot + 1);
+  if (change.slot >= entries_.size()) {
+    entries_.resize(change.slot + 1);
+    places_.resize(change.slot + 1);
+  }
   Entry& entry = entries_[change.slot];
   *users = entry.users;
   if (change.generation == 0) {
     entry = Entry{};
+    places_[change.slot] = Place{};
     return {};
   }
   std::uint64_t segment_bytes = 0;
@@ -34,6 +38,7 @@ base::Status Buffers::apply(const frame::TableChange& change, link::RankPort& po
     imported = imported_.emplace(change.segment, static_cast<std::byte*>(*address)).first;
   }
   entry = {imported->second + change.offset, change.bytes, change.generation, 0};
+  places_[change.slot] = {change.offset, change.bytes, change.segment};
   return {};
 }
 

@@ -26,6 +26,13 @@ class Buffers {
     std::uint32_t users = 0;       // a bit for each kept frame that was resolved through this
   };
 
+  /// Where the bytes of a slot lie, as the host and other ranks name them.
+  struct Place {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t segment = 0;
+  };
+
   /// Applies one change; `users` gets those of the entry as it was. Fails with `internal` for a
   /// segment that nobody added or a place outside of it, or with what the device says when it
   /// cannot import the segment.
@@ -39,9 +46,14 @@ class Buffers {
   Entry at(std::uint32_t slot) const noexcept {
     return slot < entries_.size() ? entries_[slot] : Entry{};
   }
+  /// The place of a slot; no bytes for one that nobody has.
+  Place place(std::uint32_t slot) const noexcept {
+    return slot < places_.size() ? places_[slot] : Place{};
+  }
 
  private:
   std::vector<Entry> entries_;
+  std::vector<Place> places_;  // likewise; apart, since a dispatch reads entries alone
   std::unordered_map<std::uint32_t, std::byte*> imported_;  // segment -> device address
 };
 

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -35,18 +34,18 @@ base::Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& 
   auto device = device::create_device(options.device, *executor);
   if (!device) return tl::unexpected(std::move(device).error());
   executor->device_ = std::move(*device);
-  executor->runner_.emplace(port, kernels, *executor->device_);
+  executor->runner_.emplace(port, kernels, *executor->device_, executor->buffers_,
+                            executor->undefined_);
   return executor;
 }
 
 Executor::Executor(const ExecutorOptions& options, link::RankPort& port, KernelRegistry& kernels)
     : port_(port),
       kernels_(kernels),
-      run_records_(options.run_records),
+      area_(port.shared(), port.world_size(), options.run_records),
+      undefined_(area_, port.rank()),
       frames_(port, buffers_, options.host_addresses),
-      recorder_(reinterpret_cast<frame::FlightEntry*>(
-          port.shared() +
-          frame::flights_offset(port.world_size(), options.run_records, port.rank()))) {}
+      recorder_(area_.flights(port.rank())) {}
 
 void Executor::run() {
   for (;;) {
@@ -64,7 +63,7 @@ void Executor::run() {
 }
 
 bool Executor::has_answer(const frame::Record& record) const noexcept {
-  return record.run_record < run_records_ && has_end(record, port_.timeline());
+  return record.run_record < area_.run_records() && has_end(record, port_.timeline());
 }
 
 // True if the lane can go on.
@@ -73,8 +72,8 @@ bool Executor::refuse(const frame::Record& record) {
   const Status status = failure(
       ErrorCode::internal,
       "damaged record: kind {}, run {} with {} tasks, run record {} of {}, after run {} with {}",
-      static_cast<int>(record.kind), record.run, record.tasks, record.run_record, run_records_,
-      now.run(), now.tasks());
+      static_cast<int>(record.kind), record.run, record.tasks, record.run_record,
+      area_.run_records(), now.run(), now.tasks());
   base::log_error("rank {}: {}", port_.rank(), status.text);
   port_.complain(status);
   if (has_end(record, now)) {
@@ -86,7 +85,7 @@ bool Executor::refuse(const frame::Record& record) {
 }
 
 void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
-  frame::RunRecord* run = run_record_at(record.run_record);
+  frame::RunRecord* run = area_.run_record(record.run_record);
   recorder_.enter(record.run, record.tasks, entry_ns);
   LaneError error;
   error.status = frame::check_record(record, port_.rank());
@@ -158,18 +157,16 @@ Status Executor::take_side(const frame::Record& record) {
       !status.ok())
     return status;
   for (const frame::TableChange& change : side_decoder_.side().changes) {
+    if (!undefined_.empty()) [[unlikely]] {
+      const Buffers::Place place = buffers_.place(change.slot);
+      undefined_.forget(place.segment, place.offset, place.bytes);
+    }
     std::uint32_t users = 0;
     Status status = buffers_.apply(change, port_, *device_, &users);
     frames_.forget(users);
     if (!status.ok()) return status;
   }
   return {};
-}
-
-frame::RunRecord* Executor::run_record_at(std::uint32_t index) const noexcept {
-  RC_DCHECK(index < run_records_);
-  return reinterpret_cast<frame::RunRecord*>(port_.shared() +
-                                             index * frame::run_record_bytes(port_.world_size()));
 }
 
 }  // namespace rankcast::rank

@@ -18,11 +18,13 @@
 #include "frame/decode.h"
 #include "frame/flight_recorder.h"
 #include "frame/records.h"
+#include "frame/shared_area.h"
 #include "link/rank_port.h"
 #include "rank/buffers.h"
 #include "rank/frames.h"
 #include "rank/kernel_registry.h"
 #include "rank/task_runner.h"
+#include "rank/undefined.h"
 
 namespace rankcast::rank {
 
@@ -59,13 +61,13 @@ class Executor final : device::SignalSink {
   base::Status take_side(const frame::Record& record);
   base::Status load_libraries();
   void run_frame(const frame::Record& record, frame::RunRecord& run, LaneError* error);
-  frame::RunRecord* run_record_at(std::uint32_t index) const noexcept;
 
   link::RankPort& port_;     // borrowed from the rank's main function
   KernelRegistry& kernels_;  // borrowed likewise
-  const std::uint32_t run_records_;
+  const frame::SharedArea area_;
   std::unique_ptr<device::Device> device_;
   Buffers buffers_;
+  Undefined undefined_;
   Frames frames_;
   std::optional<TaskRunner> runner_;  // once there is a device
   frame::SideDecoder side_decoder_;

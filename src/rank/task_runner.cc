@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/atomic.h"
@@ -36,12 +38,14 @@ void TaskRunner::run(const ResolvedFrame& resolved, const frame::Record& record,
     Outcome outcome = verdict(task);
     Status status;
     if (outcome == Outcome::good) [[likely]] {
-      status = run_task(task);
+      if (task.kind == frame::TaskKind::copy || !undefined_.empty()) status = check_reads(task);
+      if (status.ok()) status = run_task(task);
       if (!status.ok()) outcome = Outcome::failed;
     }
     if (outcome != Outcome::good) [[unlikely]] {
       end_badly(task, i, outcome, std::move(status));
     }
+    if (outcome != Outcome::good || !undefined_.empty()) note_writes(task, outcome);
     if (task.notifies.count != 0 && i + 1 < tasks.size()) notify(task, i);
   }
 }
@@ -81,6 +85,54 @@ Outcome TaskRunner::verdict(const TaskRecord& task) {
       return Outcome::poisoned;
   }
   return Outcome::good;
+}
+
+std::span<const ArgumentRecord> TaskRunner::arguments_of(const TaskRecord& task) const noexcept {
+  return at_hand_.resolved->frame().arguments.subspan(task.arguments.first, task.arguments.count);
+}
+
+frame::Region TaskRunner::region_of(const ArgumentRecord& argument) const noexcept {
+  const frame::LayoutRecord& layout = at_hand_.resolved->frame().layouts[argument.layout];
+  if (argument.place == frame::Place::segment)
+    return {.segment = argument.slot, .offset = argument.offset, .layout = layout};
+  const Buffers::Place place = buffers_.place(argument.slot);
+  return {.segment = place.segment, .offset = place.offset + argument.offset, .layout = layout};
+}
+
+// What another rank's task should have written is in that rank's list.
+Status TaskRunner::check_reads(const TaskRecord& task) const {
+  const std::span<const ArgumentRecord> arguments = arguments_of(task);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const ArgumentRecord& argument = arguments[i];
+    if (argument.tag != Tag::in && argument.tag != Tag::inout) continue;
+    std::optional<std::uint64_t> run;
+    if (argument.place == frame::Place::buffer) {
+      run = undefined_.find(region_of(argument));
+    } else if (task.kind == frame::TaskKind::copy &&
+               argument.lane < static_cast<std::uint32_t>(port_.world_size())) {
+      run = undefined_.find_of(static_cast<int>(argument.lane), region_of(argument));
+    }
+    if (!run) continue;
+    return failure(ErrorCode::undefined_contents,
+                   "the contents of argument {} are undefined: {} should have written them, but a "
+                   "task of it failed or did not start; upload them, or write all of them by an "
+                   "`out` argument first",
+                   i, *run == 0 ? std::string("an earlier run") : fmt::format("run {}", *run))
+        .with_argument(static_cast<int>(i));
+  }
+  return {};
+}
+
+void TaskRunner::note_writes(const TaskRecord& task, Outcome outcome) {
+  for (const ArgumentRecord& argument : arguments_of(task)) {
+    const bool written = argument.tag == Tag::out || argument.tag == Tag::inout;
+    if (!written || argument.place != frame::Place::buffer) continue;
+    if (outcome == Outcome::good) {
+      undefined_.remove(region_of(argument));
+    } else {
+      undefined_.add(region_of(argument), at_hand_.record->run);
+    }
+  }
 }
 
 // Of a task of another lane, whose timeline has passed it. A place that is not there says nothing

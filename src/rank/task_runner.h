@@ -1,9 +1,9 @@
 // Runs the tasks of one frame, in their order: waits for what comes before a task, starts it or
 // does not, and moves the lane's timeline over it.
 //
-//   waits (other runs, other lanes) -> verdict: start, poisoned, cancelled -> launch or copy,
-//   signal
-//          -> outcome -> timeline, where another lane waits for the task
+//   waits (other runs, other lanes) -> verdict: start, poisoned, cancelled
+//   -> reads of what is undefined -> launch or copy, signal -> outcome, what is undefined now
+//   -> timeline, where another lane waits for the task
 //
 // A task that does not start still waits for all that comes before it: whoever comes after it on
 // this lane relies on that.
@@ -19,9 +19,11 @@
 #include "frame/decode.h"
 #include "frame/records.h"
 #include "link/rank_port.h"
+#include "rank/buffers.h"
 #include "rank/frames.h"
 #include "rank/kernel_registry.h"
 #include "rank/prepared.h"
+#include "rank/undefined.h"
 
 namespace rankcast::rank {
 
@@ -39,8 +41,9 @@ std::byte* find_block(link::RankPort& port, const frame::BlockRef& ref) noexcept
 class TaskRunner {
  public:
   /// All are borrowed: they outlive this.
-  TaskRunner(link::RankPort& port, KernelRegistry& kernels, device::Device& device) noexcept
-      : port_(port), kernels_(kernels), device_(device) {}
+  TaskRunner(link::RankPort& port, KernelRegistry& kernels, device::Device& device,
+             const Buffers& buffers, Undefined& undefined) noexcept
+      : port_(port), kernels_(kernels), device_(device), buffers_(buffers), undefined_(undefined) {}
 
   /// `waits`: on other runs. Says in `error` what went wrong first.
   void run(const ResolvedFrame& resolved, const frame::Record& record,
@@ -59,6 +62,10 @@ class TaskRunner {
   void wait_for_earlier(const frame::TaskRecord& task, std::size_t ordinal) noexcept;
   frame::Outcome verdict(const frame::TaskRecord& task);
   std::byte outcome_of(std::uint32_t task);
+  std::span<const frame::ArgumentRecord> arguments_of(const frame::TaskRecord& task) const noexcept;
+  frame::Region region_of(const frame::ArgumentRecord& argument) const noexcept;
+  base::Status check_reads(const frame::TaskRecord& task) const;
+  [[gnu::cold]] void note_writes(const frame::TaskRecord& task, frame::Outcome outcome);
   base::Status run_task(const frame::TaskRecord& task);
   base::Status launch(const frame::TaskRecord& task);
   base::Status transfer(const frame::TaskRecord& task);
@@ -73,6 +80,8 @@ class TaskRunner {
   link::RankPort& port_;
   KernelRegistry& kernels_;
   device::Device& device_;
+  const Buffers& buffers_;
+  Undefined& undefined_;
   PreparedKernels prepared_;
   device::Signal signal_;
   AtHand at_hand_;

@@ -1,5 +1,7 @@
 // In which order the tasks of a program run, on one rank and between ranks, within a run and
-// between runs in flight; and what a failure keeps from running. tests: src/mesh/run_order.h
+// between runs in flight; and what a failure keeps from running.
+//
+// tests: src/mesh/run_order.cc
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

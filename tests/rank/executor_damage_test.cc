@@ -65,7 +65,7 @@ class ExecutorTest : public ::testing::Test {
     argument.slot = kSlot;
     argument.generation = kGeneration;
     argument.lane = kRank;
-    argument.tag = Tag::inout;
+    argument.tag = Tag::no_dep;
     dispatch.draft.arguments.push(argument);
   }
 

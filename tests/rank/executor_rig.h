@@ -17,6 +17,7 @@
 #include "frame/encode.h"
 #include "frame/flight_recorder.h"
 #include "frame/records.h"
+#include "frame/shared_area.h"
 #include "link/link.h"
 #include "rank/ranks.h"
 #include "tensor/layout.h"
@@ -42,7 +43,7 @@ class ExecutorRig {
     world_size_ = static_cast<int>(environment_->plans.size());
     link::LinkOptions options;
     options.world_size = world_size_;
-    options.shared_bytes = frame::shared_area_bytes(world_size_, kRunRecords);
+    options.shared_bytes = frame::SharedArea::bytes(world_size_, kRunRecords);
     options.spin = link::default_spin(world_size_, 50'000);
     link_ = link::find_link("thread").value()->create(options).value();
     for (std::uint32_t i = 0; i < kRunRecords; ++i) {
