@@ -35,6 +35,10 @@ struct MeshOptions {
   std::string rank_binary = {};
   /// Runs in flight at once; then `submit` waits. 1 to 1,024.
   int max_in_flight = 8;
+  /// Memory that each member of a group may share with its peers
+  /// (`rankcast_preparation::shared_bytes`). 64 to 1,073,741,824 bytes; what is not touched costs
+  /// nothing.
+  std::uint64_t group_shared_bytes = 65536;
   /// How long `open` may take.
   std::chrono::duration<double> startup_timeout{30};
   /// How long `close` waits for runs in flight.

@@ -206,6 +206,8 @@ class RANKCAST_API Arguments {
   std::uint64_t submit_;
 };
 
+class TaskGroup;
+
 /// The arguments of one task: tensors with their tags, in the order that the kernel documents, then
 /// scalars.
 ///
@@ -239,6 +241,8 @@ class RANKCAST_API TaskArgs {
 
   /// The task starts after `task`, on whatever rank that runs, and only if that ended well.
   TaskArgs& after(const Task& task);
+  /// The same after every member of a group.
+  TaskArgs& after(const TaskGroup& group);
 
   std::size_t tensor_count() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
 
@@ -272,6 +276,24 @@ class RANKCAST_API TaskArgs {
   detail::TaskArgument* limit_ = nullptr;
   std::uint64_t submit_;  // in whose orchestration function it was made; 0: in none
   std::unique_ptr<detail::TaskArgsStorage> storage_;
+};
+
+/// Tasks that start together or not at all, within the orchestration function that submitted them.
+class TaskGroup {
+ public:
+  TaskGroup(std::uint32_t first, std::uint32_t size, std::uint64_t submit) noexcept
+      : submit_(submit), first_(first), size_(size) {}
+  /// Number of members.
+  int size() const noexcept { return static_cast<int>(size_); }
+  /// Member `index`, from 0 in the order in which they were given.
+  Task operator[](int index) const noexcept {
+    return {first_ + static_cast<std::uint32_t>(index), submit_};
+  }
+
+ private:
+  std::uint64_t submit_;
+  std::uint32_t first_;
+  std::uint32_t size_;
 };
 
 /// What an orchestration function is given: it submits tasks to ranks. Nothing starts before the
@@ -312,6 +334,14 @@ class RANKCAST_API Orchestrator {
     return copy(TaskArgs{}.out(destination).in(source));
   }
   Task copy(const TaskArgs& arguments);
+
+  /// Adds one launch of `kernel` on each of `ranks`, all distinct, with the arguments of the same
+  /// number: a group. Its members may meet each other while they run (`rankcast_kernel_context`:
+  /// members, shared memory, abort word). They start together or not at all: when one of them may
+  /// not start, none does. A member that fails, or whose rank dies, makes the others' abort words
+  /// set. Groups start on each rank in the order of submission. Throws as `submit` does.
+  TaskGroup submit_group(std::string_view kernel, std::span<const int> ranks,
+                         std::span<const TaskArgs> arguments);
 
  private:
   detail::OrchestratorImpl&

@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "base/countdown.h"
+#include "base/group_vote.h"
 #include "rankcast/program.h"
 #include "rankcast/tensor.h"
 
@@ -195,11 +196,10 @@ struct GroupRecord {
   Range members;
   std::uint32_t member_index = 0;  // of this lane
   std::uint32_t group = 0;         // number in the run: index of its words in the run record
-  std::uint64_t prepare_id =
-      0;  // from kernel, all members' shapes, member list, ranks' incarnations
-  std::uint64_t reserved = 0;
+  std::uint64_t prepare_id = 0;    // from kernel, member list and all members' shapes
+  BlockRef shared;  // the first member's block of shared memory; the others' follow. 0 bytes: none
 };
-static_assert(sizeof(GroupRecord) == 32);
+static_assert(sizeof(GroupRecord) == 40);
 
 // ---- The side block
 // -------------------------------------------------------------------------------------------------
@@ -287,6 +287,25 @@ struct alignas(64) LaneReport {
   char error_text[kErrorTextBytes] = {};
 };
 static_assert(sizeof(LaneReport) == 512);
+
+/// What the members of one group of a run share. All zero bytes before the run is published.
+struct GroupWords {
+  base::GroupVote start;     // whether it runs
+  base::GroupVote prepared;  // whether all have made their preparation, where that was to be made
+  // Not 0: members that run give up. Written by: a member that failed, cancel, the keeper. Read by:
+  // kernels that wait for their peers. Ordered by: seq_cst.
+  std::atomic<std::uint32_t> abort{0};
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(GroupWords) == 16);
+
+/// Cancel, or the keeper when a member's rank is gone: a group that has not decided is skipped, one
+/// that runs is told to give up. Then Doorbell::ring_everyone.
+inline void give_up(GroupWords& words) noexcept {
+  if (words.start.decide_to_skip() == base::GroupDecision::skip) return;
+  base::store_seq_cst(words.abort, 1u);
+  words.prepared.decide_to_skip();
+}
 
 /// The fixed part of a run's record in the control segment; LaneReport[world_size] follows it.
 ///

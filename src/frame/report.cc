@@ -107,6 +107,9 @@ std::span<const TaskRecord> tasks_of(const std::byte* own_frame) noexcept {
 std::span<const ArgumentRecord> arguments_of(const std::byte* own_frame) noexcept {
   return section_of<ArgumentRecord>(own_frame, &FrameHeader::arguments);
 }
+std::span<const GroupRecord> groups_of(const std::byte* own_frame) noexcept {
+  return section_of<GroupRecord>(own_frame, &FrameHeader::groups);
+}
 std::span<const LayoutRecord> layouts_of(const std::byte* own_frame) noexcept {
   return section_of<LayoutRecord>(own_frame, &FrameHeader::layouts);
 }

@@ -35,10 +35,11 @@ struct LaneEnd {
 /// Reads a lane's report once its timeline has passed the run. Allocates for an error alone.
 LaneEnd read_report(const LaneReport& report, const LaneFacts& facts);
 
-/// The tasks, arguments and layouts of a frame that this process wrote, in memory that no rank
-/// writes.
+/// The tasks, arguments, layouts and groups of a frame that this process wrote, in memory that no
+/// rank writes.
 std::span<const TaskRecord> tasks_of(const std::byte* own_frame) noexcept;
 std::span<const ArgumentRecord> arguments_of(const std::byte* own_frame) noexcept;
 std::span<const LayoutRecord> layouts_of(const std::byte* own_frame) noexcept;
+std::span<const GroupRecord> groups_of(const std::byte* own_frame) noexcept;
 
 }  // namespace rankcast::frame

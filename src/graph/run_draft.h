@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,7 @@ struct RunDraft {
     places.clear();
     foreign.clear();
     afters.clear();
+    group_count = 0;
   }
 
   std::uint32_t task_count() const noexcept { return static_cast<std::uint32_t>(places.size()); }
@@ -72,7 +74,11 @@ struct RunDraft {
     on.tasks.push(task);
   }
 
-  /// Forgets the tasks from number `count` on, and all edges.
+  /// Makes the last tasks, one for each of `members`, a group: they start together or not at all.
+  /// `record` says what its members have in common, but for `members` and `group`.
+  void add_group(std::span<const int> members, frame::GroupRecord record);
+
+  /// Forgets the tasks from number `count` on, which begins no further than a group does.
   void shrink(std::uint32_t count) noexcept;
 
   std::vector<frame::FrameDraft> lanes;        // by rank; empty where not used
@@ -82,6 +88,7 @@ struct RunDraft {
   base::Scratch<TaskPlace> places;             // by task number
   base::Scratch<ForeignSource> foreign;        // in the order of tasks
   base::Scratch<After> afters;                 // likewise
+  std::uint32_t group_count = 0;
 };
 
 }  // namespace rankcast::graph

@@ -2,9 +2,9 @@
 // exports `rankcast_kernels` alone and sees public headers only.
 //
 // All of them: extents and strides are positive, strides may leave gaps and need no order; no
-// scalars but where said; nothing is prepared and no workspace is asked for; nothing allocates. An
-// output must share no byte with another argument, which nobody checks. `check` compares dtypes,
-// shapes and tags and names the argument at fault; `run` relies on it.
+// scalars but where said; nothing is prepared and no workspace is asked for but where said; nothing
+// allocates. An output must share no byte with another argument, which nobody checks. `check`
+// compares dtypes, shapes and tags and names the argument at fault; `run` relies on it.
 #pragma once
 
 #include "rankcast/kernel_abi.h"
@@ -35,6 +35,19 @@ int run_copy(const rankcast_kernel_context* context, void* state, const rankcast
 int check_sum(const rankcast_call* call, rankcast_failure* failure);
 int run_sum(const rankcast_kernel_context* context, void* state, const rankcast_call* call,
             rankcast_failure* failure);
+
+/// rankcast.all_sum (in, out), a group: out[i] = ((in[i] of member 0 + in[i] of member 1) + ...).
+///
+/// in, out: f32 or i64, one shape on all members, without gaps. Every member puts its elements into
+/// the memory that the group shares, waits for its peers, and adds theirs in the order of members,
+/// so that all get the same bits; integers wrap around. Takes 64 bytes and the elements of shared
+/// memory. Fails on a task that is no member of a group, and when the group is told to give up.
+int check_all_sum(const rankcast_call* call, rankcast_failure* failure);
+int prepare_all_sum(const rankcast_kernel_context* context, const rankcast_call* call,
+                    rankcast_preparation* preparation, rankcast_failure* failure);
+int run_all_sum(const rankcast_kernel_context* context, void* state, const rankcast_call* call,
+                rankcast_failure* failure);
+void release_all_sum(void* state);
 
 /// rankcast.checksum (in_0, ..., in_n-1, out), n >= 1: out[k] = the checksum of in_k.
 ///

@@ -22,6 +22,13 @@ constexpr rankcast_kernel entry(const char* name, CheckFunction check, RunFuncti
 }
 
 constexpr rankcast_kernel kKernels[] = {
+    {.struct_size = sizeof(rankcast_kernel),
+     .flags = 0,
+     .name = "rankcast.all_sum",
+     .check = check_all_sum,
+     .prepare = prepare_all_sum,
+     .run = run_all_sum,
+     .release = release_all_sum},
     entry("rankcast.checksum", check_checksum, run_checksum),
     entry("rankcast.copy", check_copy, run_copy),
     entry("rankcast.fill", check_fill, run_fill),

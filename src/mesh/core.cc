@@ -47,6 +47,9 @@ class MeshCore::PlacesOfBuffers final : public program::BufferPlaces {
   base::Result<frame::BlockRef> find(const Shard& buffer, int reader) override {
     return core_.place_for(buffer, reader);
   }
+  base::Result<frame::BlockRef> group_block(std::uint64_t prepare_id, int members) override {
+    return core_.group_block(prepare_id, members);
+  }
 
  private:
   MeshCore& core_;  // borrowed: it owns this
@@ -69,6 +72,11 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
   if (options.max_in_flight < 1 || options.max_in_flight > 1024) {
     throw_error(failure(ErrorCode::invalid_argument, "max_in_flight is {}; it must be 1 to 1024",
                         options.max_in_flight));
+  }
+  if (options.group_shared_bytes < 64 || options.group_shared_bytes > (1u << 30)) {
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "group_shared_bytes is {}; it must be 64 to 1073741824",
+                        options.group_shared_bytes));
   }
   const double spin_us = options.spin.count();
   if (std::isnan(spin_us) || spin_us < 0 || spin_us > 1e6) {
@@ -136,6 +144,7 @@ MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
   pending_changes_.resize(static_cast<std::size_t>(world_size_));
   runs_ = std::make_unique<mesh::RunTable>(*link_, options_.max_in_flight);
   order_ = std::make_unique<mesh::RunOrder>(*link_);
+  groups_ = std::make_unique<mesh::GroupBlocks>(*link_, options_.group_shared_bytes);
 }
 
 MeshCore::~MeshCore() {

@@ -28,6 +28,7 @@
 #include "link/link.h"
 #include "memory/buffer_table.h"
 #include "memory/deferred_free.h"
+#include "mesh/group_blocks.h"
 #include "mesh/keeper.h"
 #include "mesh/link_heap.h"
 #include "mesh/lost_ranks.h"
@@ -122,6 +123,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void abandon_start();
 
   base::Result<frame::BlockRef> place_for(const Shard& buffer, int reader);
+  base::Result<frame::BlockRef> group_block(std::uint64_t prepare_id, int members);
   base::Result<base::TableKey> allocate_locked(int rank, std::uint64_t bytes) RC_REQUIRES(mutex_);
   void free_shards(std::span<const Shard> shards);
   void free_locked(int rank, base::TableKey key) RC_REQUIRES(mutex_);
@@ -191,6 +193,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   memory::DeferredFrees deferred_ RC_GUARDED_BY(mutex_);
   std::unique_ptr<mesh::RunTable> runs_ RC_GUARDED_BY(mutex_);
   std::unique_ptr<mesh::RunOrder> order_ RC_GUARDED_BY(mutex_);
+  std::unique_ptr<mesh::GroupBlocks> groups_ RC_GUARDED_BY(mutex_);
   std::uint64_t last_run_ RC_GUARDED_BY(mutex_) = 0;
   bool told_to_stop_ RC_GUARDED_BY(mutex_) = false;
   mesh::LostRanks lost_ RC_GUARDED_BY(mutex_);

@@ -57,6 +57,11 @@ base::Result<frame::BlockRef> MeshCore::place_for(const Shard& buffer, int reade
   return frame::BlockRef{row->block.offset, segment, 1};
 }
 
+base::Result<frame::BlockRef> MeshCore::group_block(std::uint64_t prepare_id, int members) {
+  base::MutexLock lock(mutex_);
+  return groups_->find(prepare_id, members);
+}
+
 DeviceTensor MeshCore::alloc(int rank, const Shape& shape, DType dtype) {
   check_open();
   check_rank(rank, "alloc");

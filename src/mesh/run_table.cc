@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -127,11 +128,35 @@ base::Status RunTable::reserve_outcomes(RunState& state, std::uint32_t task_coun
   return {};
 }
 
+base::Status RunTable::reserve_groups(RunState& state, std::uint32_t group_count) {
+  Slot& slot = slots_[state.slot];
+  slot.groups = group_count;
+  const std::uint64_t needed = group_count * sizeof(frame::GroupWords);
+  if (slot.group_words.bytes < needed) {
+    const auto bytes =
+        static_cast<std::uint32_t>(std::bit_ceil(std::max<std::uint64_t>(4096, needed)));
+    auto id = link_.add_segment(bytes, -1, link::Access::all_write);
+    if (!id) return std::move(id).error();
+    ++base::scratch_growths;
+    slot.group_words = {0, *id, bytes};
+  }
+  for (frame::GroupWords& words : group_words(slot)) new (&words) frame::GroupWords();
+  return {};
+}
+
+std::span<frame::GroupWords> RunTable::group_words(const Slot& slot) const noexcept {
+  return {reinterpret_cast<frame::GroupWords*>(link_.segment(slot.group_words.segment) +
+                                               slot.group_words.offset),
+          slot.groups};
+}
+
 void RunTable::publish(RunState& state) noexcept {
   Slot& slot = slots_[state.slot];
   frame::RunRecord& record = *slot.record;
   record.run = state.run;
   record.outcomes = slot.outcomes;
+  record.group_words = slot.group_words;
+  record.groups = slot.groups;
   slot.tasks = 0;
   for (const RunLane& lane : state.lanes) {
     slot.tasks += lane.tasks;
@@ -146,7 +171,9 @@ void RunTable::publish(RunState& state) noexcept {
 }
 
 void RunTable::cancel(const RunState& state) noexcept {
-  base::store_seq_cst(slots_[state.slot].record->cancel, 1u);
+  const Slot& slot = slots_[state.slot];
+  base::store_seq_cst(slot.record->cancel, 1u);
+  for (frame::GroupWords& words : group_words(slot)) frame::give_up(words);
 }
 
 void RunTable::lose_lane(RunState& state, int rank, const std::string& end,
@@ -162,6 +189,10 @@ void RunTable::lose_lane(RunState& state, int rank, const std::string& end,
     for (const frame::TaskRecord& task : tasks.subspan(std::min(retired, tasks.size()))) {
       outcomes[task.task] = static_cast<std::byte>(frame::Outcome::rank_lost);
       add_undefined(state, lane, task, table, undefined);
+      if (task.group != frame::kNone) {
+        const frame::GroupRecord& group = frame::groups_of(lane.frame_address)[task.group];
+        frame::give_up(group_words(slot)[group.group]);
+      }
     }
     frame::LaneReport& report = frame::lane_reports(slot.record)[rank];
     report.run = state.run;

@@ -53,6 +53,9 @@ class RunTable {
   /// Room for one outcome a task.
   base::Status reserve_outcomes(RunState& state, std::uint32_t task_count);
 
+  /// Room for the words of so many groups, zeroed.
+  base::Status reserve_groups(RunState& state, std::uint32_t group_count);
+
   /// Fills the run record and counts the run as in flight. The lanes' ends are set; the records go
   /// out next.
   void publish(RunState& state) noexcept;
@@ -105,12 +108,15 @@ class RunTable {
   struct Slot {
     frame::RunRecord* record = nullptr;
     frame::BlockRef outcomes;
+    frame::BlockRef group_words;
+    std::uint32_t groups = 0;     // of the run that was published last
     std::uint32_t tasks = 0;      // of the run that was published last
     std::vector<LaneRoom> lanes;  // by rank
   };
 
   base::Result<frame::BlockRef> make_room(Room& room, int rank, std::uint32_t bytes);
   RunState* take_state();
+  std::span<frame::GroupWords> group_words(const Slot& slot) const noexcept;
   std::span<std::byte> outcomes_of(const Slot& slot) noexcept;
   void add_undefined(const RunState& state, const RunLane& lane, const frame::TaskRecord& task,
                      const memory::BufferTable& table,

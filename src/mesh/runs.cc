@@ -100,8 +100,12 @@ bool MeshCore::done(const RunState& state) {
 }
 
 void MeshCore::cancel(const RunState& state) {
-  base::MutexLock lock(mutex_);
-  if (state.in_flight) runs_->cancel(state);
+  {
+    base::MutexLock lock(mutex_);
+    if (!state.in_flight) return;
+    runs_->cancel(state);
+  }
+  link_->control().doorbell().ring_everyone();
 }
 
 RunReport MeshCore::report(const RunState& state) {

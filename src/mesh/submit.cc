@@ -159,6 +159,7 @@ RunState* MeshCore::reserve(const graph::RunDraft& draft, std::int64_t begin_ns)
     state->frame_bytes += *bytes;
   });
   if (status.ok()) status = runs_->reserve_outcomes(*state, draft.task_count());
+  if (status.ok()) status = runs_->reserve_groups(*state, draft.group_count);
   if (!status.ok()) {
     runs_->give_back(state);
     lock.unlock();

@@ -1,4 +1,4 @@
-// Where a buffer's bytes are, for a task of another rank that reads them.
+// Where memory is that more than one rank reaches: buffers that a copy reads, blocks of groups.
 #pragma once
 
 #include "base/status.h"
@@ -16,6 +16,10 @@ class BufferPlaces {
   /// on. Nothing in `bytes` when the buffer is no longer live. Fails with what keeps the rank from
   /// reaching it.
   virtual base::Result<frame::BlockRef> find(const detail::Shard& buffer, int reader) = 0;
+
+  /// Memory that the members of a group share, the same for the same prepare id: the first member's
+  /// block, with the bytes of one. Every rank may write it. `out_of_memory` when there is none.
+  virtual base::Result<frame::BlockRef> group_block(std::uint64_t prepare_id, int members) = 0;
 };
 
 }  // namespace rankcast::program

@@ -109,12 +109,12 @@ void OrchestratorImpl::order_tasks() {
   ordered_ = true;
 }
 
-bool OrchestratorImpl::repeats(std::string_view kernel, int rank,
+bool OrchestratorImpl::repeats(std::string_view kernel, int rank, std::size_t members,
                                const TaskArgs& arguments) const noexcept {
   return repeated_ < tasks_.size() && kernels_[tasks_.kernel_of(repeated_)].name == kernel &&
          (arguments.submit_ == submit_ ||
           arguments.own_tensor_count() == arguments.tensor_count()) &&
-         tasks_.equals(repeated_, rank, arguments.tensors(), arguments.afters());
+         tasks_.equals(repeated_, rank, members, arguments.tensors(), arguments.afters());
 }
 
 // Brings the draft of a task that repeats up to date. False when it cannot stay as it is.
@@ -147,28 +147,27 @@ bool OrchestratorImpl::renew_scalars(const TaskArgs& arguments) {
 
 Task OrchestratorImpl::submit_task(std::string_view kernel, int rank, const TaskArgs& arguments) {
   if (repeating_) {
-    if (repeats(kernel, rank, arguments) && renew(arguments)) [[likely]] {
+    if (repeats(kernel, rank, 0, arguments) && renew(arguments)) [[likely]] {
       return {repeated_++, submit_};
     }
     end_repetition();
   }
   if (static_cast<std::uint32_t>(rank) >= static_cast<std::uint32_t>(mesh_.world_size))
       [[unlikely]] {
-    return added(failure(ErrorCode::invalid_argument,
-                         "task {} ('{}') names rank {}; this mesh has ranks 0 to {}",
-                         draft_.task_count(), kernel, rank, mesh_.world_size - 1)
-                     .with_rank(rank),
-                 kCopyKernel, rank, arguments);
+    refuse(failure(ErrorCode::invalid_argument,
+                   "task {} ('{}') names rank {}; this mesh has ranks 0 to {}", draft_.task_count(),
+                   kernel, rank, mesh_.world_size - 1)
+               .with_rank(rank));
   }
   Status status = add_launch(kernel, rank, arguments);
-  return added(std::move(status), last_kernel_, rank, arguments);
+  return added(std::move(status), last_kernel_, rank, 0, arguments);
 }
 
 Task OrchestratorImpl::submit_copy(const TaskArgs& arguments) {
   auto rank = encoder_.rank_of_copy(repeating_ ? repeated_ : draft_.task_count(), arguments);
-  if (!rank) return added(std::move(rank).error(), kCopyKernel, 0, arguments);
+  if (!rank) refuse(std::move(rank).error());
   if (repeating_) {
-    if (repeats(kCopyName, *rank, arguments) &&
+    if (repeats(kCopyName, *rank, 0, arguments) &&
         (!(look_again_ || arguments.own_tensor_count() != 0) ||
          encoder_.copy_stands(repeated_, arguments, epoch_moved_))) {
       return {repeated_++, submit_};
@@ -181,20 +180,102 @@ Task OrchestratorImpl::submit_copy(const TaskArgs& arguments) {
     descriptors_built_ += 2;
     table_visits_ += 2;
   }
-  return added(std::move(status), kCopyKernel, *rank, arguments);
+  return added(std::move(status), kCopyKernel, *rank, 0, arguments);
 }
 
-// The end of both: a task that was refused makes the run refused, and is told at once.
-Task OrchestratorImpl::added(Status status, std::size_t kernel, int rank,
+TaskGroup OrchestratorImpl::submit_group(std::string_view kernel, std::span<const int> ranks,
+                                         std::span<const TaskArgs> arguments) {
+  if (Status status = check_members(kernel, ranks, arguments.size()); !status.ok())
+    refuse(std::move(status));
+  const auto members = static_cast<std::uint32_t>(ranks.size());
+  if (repeating_) {
+    if (group_repeats(kernel, ranks, arguments)) return {repeated_ - members, members, submit_};
+    end_repetition();
+  }
+  const std::uint32_t first = draft_.task_count();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    Status status = add_launch(kernel, ranks[i], arguments[i]);
+    added(std::move(status), last_kernel_, ranks[i], members, arguments[i]);
+  }
+  if (Status status = make_group(ranks); !status.ok()) refuse(std::move(status));
+  return {first, members, submit_};
+}
+
+// All of its members, or none: it begins anew where it began.
+bool OrchestratorImpl::group_repeats(std::string_view kernel, std::span<const int> ranks,
+                                     std::span<const TaskArgs> arguments) {
+  const std::uint32_t first = repeated_;
+  for (std::size_t i = 0; i < ranks.size(); ++i, ++repeated_) {
+    if (repeats(kernel, ranks[i], ranks.size(), arguments[i]) && renew(arguments[i])) continue;
+    repeated_ = first;
+    return false;
+  }
+  return true;
+}
+
+Status OrchestratorImpl::check_members(std::string_view kernel, std::span<const int> ranks,
+                                       std::size_t arguments) const {
+  const std::uint32_t task = repeating_ ? repeated_ : draft_.task_count();
+  if (ranks.empty() || ranks.size() != arguments) {
+    return failure(ErrorCode::invalid_argument,
+                   "the group of '{}' at task {} has {} ranks and {} arguments; give each of at "
+                   "least one rank its own",
+                   kernel, task, ranks.size(), arguments);
+  }
+  base::RankSet seen;
+  for (const int rank : ranks) {
+    const bool known = rank >= 0 && rank < mesh_.world_size;
+    if (known && !seen.contains(rank)) {
+      seen.insert(rank);
+      continue;
+    }
+    return failure(ErrorCode::invalid_argument,
+                   "the group of '{}' at task {} names rank {} {}; its members are on distinct "
+                   "ranks from 0 to {}",
+                   kernel, task, rank, known ? "twice" : "", mesh_.world_size - 1)
+        .with_rank(rank);
+  }
+  return {};
+}
+
+Status OrchestratorImpl::make_group(std::span<const int> ranks) {
+  constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
+  const std::uint32_t first = draft_.task_count() - static_cast<std::uint32_t>(ranks.size());
+  frame::GroupRecord record;
+  std::uint64_t hash = kernels_[last_kernel_].entry.id + kMultiplier;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const TaskRecord& task = draft_.task(first + static_cast<std::uint32_t>(i));
+    for (const std::uint64_t word : {task.prepare_id, static_cast<std::uint64_t>(ranks[i])}) {
+      hash = (hash ^ word) * kMultiplier;
+      hash ^= hash >> 32;
+    }
+  }
+  record.prepare_id = hash;
+  if (kernels_[last_kernel_].entry.kernel->prepare != nullptr) {
+    auto block = mesh_.places->group_block(hash, static_cast<int>(ranks.size()));
+    if (!block) return std::move(block).error();
+    record.shared = *block;
+  }
+  draft_.add_group(ranks, record);
+  return {};
+}
+
+// Makes the run refused, also when the function swallows what is thrown.
+void OrchestratorImpl::refuse(Status status) {
+  if (first_failure_.ok()) first_failure_ = status;
+  base::throw_error(std::move(status));
+}
+
+// The end of each task that is not repeated.
+Task OrchestratorImpl::added(Status status, std::size_t kernel, int rank, std::size_t members,
                              const TaskArgs& arguments) {
   if (!status.ok()) [[unlikely]] {
-    if (first_failure_.ok()) first_failure_ = status;
-    base::throw_error(std::move(status));
+    refuse(std::move(status));
   }
   ordered_ = false;
   const std::uint32_t task = draft_.task_count() - 1;
   for (const std::uint32_t earlier : arguments.afters()) draft_.afters.push({task, earlier});
-  tasks_.add(kernel, rank, arguments.tensors(), arguments.afters());
+  tasks_.add(kernel, rank, members, arguments.tensors(), arguments.afters());
   return {task, submit_};
 }
 
@@ -207,13 +288,11 @@ const program::NamedKernel& OrchestratorImpl::find_kernel(std::string_view name,
   }
   const auto entry = mesh_.catalog->find(name);
   if (!entry) {
-    Status status =
+    refuse(
         failure(ErrorCode::invalid_argument,
                 "task {} on rank {} names kernel '{}', which this mesh does not have; it has: {}",
                 draft_.task_count(), rank, name, mesh_.catalog->describe())
-            .with_rank(rank);
-    if (first_failure_.ok()) first_failure_ = status;
-    base::throw_error(std::move(status));
+            .with_rank(rank));
   }
   last_kernel_ = kernels_.size();
   kernels_.push_back({std::string(name), *entry});

@@ -46,6 +46,9 @@ class OrchestratorImpl {
   Task submit_task(std::string_view kernel, int rank, const TaskArgs& arguments);
   /// The same, called by Orchestrator::copy.
   Task submit_copy(const TaskArgs& arguments);
+  /// Tasks that start together, called by Orchestrator::submit_group.
+  TaskGroup submit_group(std::string_view kernel, std::span<const int> ranks,
+                         std::span<const TaskArgs> arguments);
 
   /// Again, for the submit that found the epoch moved (P1), under the mesh's mutex: the first
   /// argument whose buffer is no longer live.
@@ -61,7 +64,13 @@ class OrchestratorImpl {
   const std::string& program_name() const noexcept { return program_name_; }
 
  private:
-  bool repeats(std::string_view kernel, int rank, const TaskArgs& arguments) const noexcept;
+  bool repeats(std::string_view kernel, int rank, std::size_t members,
+               const TaskArgs& arguments) const noexcept;
+  bool group_repeats(std::string_view kernel, std::span<const int> ranks,
+                     std::span<const TaskArgs> arguments);
+  base::Status check_members(std::string_view kernel, std::span<const int> ranks,
+                             std::size_t arguments) const;
+  base::Status make_group(std::span<const int> ranks);
   bool renew(const TaskArgs& arguments);
   bool renew_scalars(const TaskArgs& arguments);
   void end_repetition();
@@ -69,7 +78,9 @@ class OrchestratorImpl {
   base::Status check_submit(std::string_view kernel, int rank, const TaskArgs& arguments) const;
   base::Status check_afters(std::string_view kernel, int rank, const TaskArgs& arguments) const;
   base::Status add_launch(std::string_view kernel, int rank, const TaskArgs& arguments);
-  Task added(base::Status status, std::size_t kernel, int rank, const TaskArgs& arguments);
+  [[noreturn]] void refuse(base::Status status);
+  Task added(base::Status status, std::size_t kernel, int rank, std::size_t members,
+             const TaskArgs& arguments);
   void order_tasks();
   std::string_view kernel_name(std::uint32_t id) const;
 

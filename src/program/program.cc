@@ -36,6 +36,11 @@ Task Orchestrator::submit(std::string_view kernel, int rank, const TaskArgs& arg
 
 Task Orchestrator::copy(const TaskArgs& arguments) { return impl_.submit_copy(arguments); }
 
+TaskGroup Orchestrator::submit_group(std::string_view kernel, std::span<const int> ranks,
+                                     std::span<const TaskArgs> arguments) {
+  return impl_.submit_group(kernel, ranks, arguments);
+}
+
 void Arguments::fail_index(std::size_t index) const {
   throw_error(failure(ErrorCode::invalid_argument,
                       "argument {} is asked for, but the submit has {}", index, size_));

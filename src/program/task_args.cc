@@ -89,6 +89,11 @@ TaskArgs& TaskArgs::after(const Task& task) {
   return *this;
 }
 
+TaskArgs& TaskArgs::after(const TaskGroup& group) {
+  for (int i = 0; i < group.size(); ++i) after(group[i]);
+  return *this;
+}
+
 std::span<const std::uint32_t> TaskArgs::afters() const noexcept {
   return storage_ == nullptr ? std::span<const std::uint32_t>() : storage_->afters.span();
 }

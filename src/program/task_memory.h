@@ -28,10 +28,10 @@ class TaskMemory {
     tasks_.shrink(count);
   }
 
-  /// `kernel` is any number that names the kernel.
-  void add(std::size_t kernel, int rank, std::span<const detail::TaskArgument> arguments,
-           std::span<const std::uint32_t> afters) {
-    tasks_.push({kernel, rank, static_cast<std::uint32_t>(arguments_.size()),
+  /// `kernel` is any number that names the kernel; `members` those of the task's group, 0 for none.
+  void add(std::size_t kernel, int rank, std::size_t members,
+           std::span<const detail::TaskArgument> arguments, std::span<const std::uint32_t> afters) {
+    tasks_.push({kernel, members, rank, static_cast<std::uint32_t>(arguments_.size()),
                  static_cast<std::uint32_t>(arguments.size()),
                  static_cast<std::uint32_t>(afters_.size()),
                  static_cast<std::uint32_t>(afters.size())});
@@ -41,12 +41,14 @@ class TaskMemory {
 
   std::size_t kernel_of(std::size_t task) const noexcept { return tasks_[task].kernel; }
 
-  /// True if task number `task` ran on this rank, with these references and tags and after these
-  /// tasks. What they refer to, the program's own tensors and scalars are not remembered here.
-  bool equals(std::size_t task, int rank, std::span<const detail::TaskArgument> arguments,
+  /// True if task number `task` ran on this rank, in such a group, with these references and tags
+  /// and after these tasks. What they refer to, the program's own tensors and scalars are not
+  /// remembered here.
+  bool equals(std::size_t task, int rank, std::size_t members,
+              std::span<const detail::TaskArgument> arguments,
               std::span<const std::uint32_t> afters) const noexcept {
     const Remembered& known = tasks_[task];
-    return known.rank == rank && known.arguments == arguments.size() &&
+    return known.rank == rank && known.members == members && known.arguments == arguments.size() &&
            known.afters == afters.size() &&
            same(arguments_.data() + known.first_argument, arguments) &&
            same(afters_.data() + known.first_after, afters);
@@ -55,6 +57,7 @@ class TaskMemory {
  private:
   struct Remembered {
     std::size_t kernel;
+    std::size_t members;
     int rank;
     std::uint32_t first_argument;
     std::uint32_t arguments;

@@ -18,6 +18,7 @@ struct Preparation {
   void* state = nullptr;
   void* workspace = nullptr;
   std::uint64_t workspace_bytes = 0;
+  std::uint64_t shared_bytes = 0;  // of a group's member
 };
 
 /// Used by the rank's thread alone. Releases every state when it is destroyed, before the libraries
@@ -40,6 +41,16 @@ class PreparedKernels {
                                 std::span<const frame::LayoutRecord> layouts,
                                 std::int32_t* failed_argument);
 
+  /// Whether a group's member has its preparation, made with this block of shared memory.
+  bool has_group(std::uint64_t prepare_id, const frame::BlockRef& shared) const noexcept;
+  void forget_group(std::uint64_t prepare_id) noexcept;
+  /// The same as get, of a group's member: that which there is, or, `anew`, one that takes its
+  /// place.
+  base::Result<Preparation> get_group(const frame::GroupRecord& group, bool anew,
+                                      const rankcast_kernel& kernel,
+                                      const rankcast_kernel_context& context,
+                                      const rankcast_call& call, std::int32_t* failed_argument);
+
  private:
   struct Entry {
     const rankcast_kernel* kernel = nullptr;
@@ -47,8 +58,14 @@ class PreparedKernels {
     void* state = nullptr;
     std::uint64_t workspace_bytes = 0;
     std::uint64_t last_use = 0;
+    frame::BlockRef shared = {};  // of a group's member
+    std::uint64_t shared_bytes = 0;
   };
 
+  base::Result<Entry*> make(std::uint64_t prepare_id, const rankcast_kernel& kernel,
+                            const rankcast_kernel_context& context, const rankcast_call& call,
+                            std::int32_t* failed_argument);
+  Preparation use(Entry& entry) noexcept;
   static void release(Entry& entry) noexcept;
   void evict_one();
   base::Status grow_workspace(std::uint64_t bytes);

@@ -39,7 +39,12 @@ void TaskRunner::run(const ResolvedFrame& resolved, const frame::Record& record,
     Status status;
     if (outcome == Outcome::good) [[likely]] {
       if (task.kind == frame::TaskKind::copy || !undefined_.empty()) status = check_reads(task);
-      if (status.ok()) status = run_task(task);
+      if (!status.ok()) outcome = Outcome::failed;
+    }
+    if (task.group != frame::kNone) [[unlikely]] {
+      outcome = run_member(task, outcome, &status);
+    } else if (outcome == Outcome::good) [[likely]] {
+      status = run_task(task);
       if (!status.ok()) outcome = Outcome::failed;
     }
     if (outcome != Outcome::good) [[unlikely]] {
@@ -148,15 +153,8 @@ Status TaskRunner::run_task(const TaskRecord& task) {
   return task.kind == frame::TaskKind::launch ? launch(task) : transfer(task);
 }
 
-Status TaskRunner::launch(const TaskRecord& task) {
-  const KernelEntry* entry = kernels_.entry(task.kernel);
-  if (entry == nullptr) {
-    return failure(ErrorCode::internal, "damaged frame: kernel {} is unknown on this rank",
-                   task.kernel);
-  }
-  const rankcast_kernel& kernel = entry->abi;
+rankcast_call TaskRunner::call_of(const TaskRecord& task) const noexcept {
   const ResolvedFrame& resolved = *at_hand_.resolved;
-
   rankcast_call call{};
   call.struct_size = sizeof(call);
   call.tensor_count = task.arguments.count;
@@ -164,7 +162,10 @@ Status TaskRunner::launch(const TaskRecord& task) {
   call.tags = resolved.tags.data() + task.arguments.first;
   call.scalar_count = task.scalars.count;
   call.scalars = resolved.scalars.data() + task.scalars.first;
+  return call;
+}
 
+rankcast_kernel_context TaskRunner::context_of() const noexcept {
   rankcast_kernel_context context{};
   context.struct_size = sizeof(context);
   context.abi_version = RANKCAST_KERNEL_ABI_VERSION;
@@ -172,15 +173,24 @@ Status TaskRunner::launch(const TaskRecord& task) {
   context.world_size = port_.world_size();
   context.stream = device_.stream();
   context.abort_word = reinterpret_cast<const std::uint32_t*>(&at_hand_.run->cancel);
+  return context;
+}
 
+Status TaskRunner::launch(const TaskRecord& task) {
+  const KernelEntry* entry = kernels_.entry(task.kernel);
+  if (entry == nullptr) {
+    return failure(ErrorCode::internal, "damaged frame: kernel {} is unknown on this rank",
+                   task.kernel);
+  }
+  const rankcast_kernel& kernel = entry->abi;
+  const rankcast_call call = call_of(task);
+  rankcast_kernel_context context = context_of();
   Preparation preparation;
   preparation.state = entry->initial_state;
   if (kernel.prepare != nullptr && device_.computes()) {
-    const frame::Frame& frame = resolved.frame();
     prepare_layouts_.clear();
-    for (const ArgumentRecord& argument :
-         frame.arguments.subspan(task.arguments.first, task.arguments.count)) {
-      prepare_layouts_.push(frame.layouts[argument.layout]);
+    for (const ArgumentRecord& argument : arguments_of(task)) {
+      prepare_layouts_.push(at_hand_.resolved->frame().layouts[argument.layout]);
     }
     std::int32_t argument = -1;
     auto prepared =
@@ -188,9 +198,13 @@ Status TaskRunner::launch(const TaskRecord& task) {
     if (!prepared) return std::move(prepared).error().with_argument(argument);
     preparation = *prepared;
   }
+  return start(kernel, preparation, context, call);
+}
+
+Status TaskRunner::start(const rankcast_kernel& kernel, const Preparation& preparation,
+                         rankcast_kernel_context& context, const rankcast_call& call) {
   context.workspace = preparation.workspace;
   context.workspace_bytes = preparation.workspace_bytes;
-
   signal_.arm();
   device_.launch({&kernel, preparation.state, &context, &call}, signal_);
   return wait_for_signal();

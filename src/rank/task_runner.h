@@ -68,8 +68,20 @@ class TaskRunner {
   [[gnu::cold]] void note_writes(const frame::TaskRecord& task, frame::Outcome outcome);
   base::Status run_task(const frame::TaskRecord& task);
   base::Status launch(const frame::TaskRecord& task);
+  base::Status start(const rankcast_kernel& kernel, const Preparation& preparation,
+                     rankcast_kernel_context& context, const rankcast_call& call);
+  rankcast_call call_of(const frame::TaskRecord& task) const noexcept;
+  rankcast_kernel_context context_of() const noexcept;
   base::Status transfer(const frame::TaskRecord& task);
   base::Status wait_for_signal();
+  // Groups (task_groups.cc).
+  frame::Outcome run_member(const frame::TaskRecord& task, frame::Outcome verdict,
+                            base::Status* status);
+  base::GroupDecision vote(base::GroupVote& vote, base::GroupBallot ballot,
+                           std::span<const std::uint32_t> members) noexcept;
+  base::Status run_in_group(const frame::TaskRecord& task, frame::GroupWords& words, bool anew);
+  base::Status prepare_member(const frame::TaskRecord& task, frame::GroupWords& words, bool anew,
+                              rankcast_kernel_context& context, Preparation* preparation);
   [[gnu::cold]] void end_badly(const frame::TaskRecord& task, std::size_t ordinal,
                                frame::Outcome outcome, base::Status status);
   [[gnu::cold]] void write_outcome(std::uint32_t task, frame::Outcome outcome);
@@ -88,6 +100,8 @@ class TaskRunner {
   bool any_bad_ = false;
   base::Scratch<frame::Outcome> outcomes_;  // by ordinal, once any is bad
   base::Scratch<frame::LayoutRecord> prepare_layouts_;
+  base::Scratch<std::int32_t> members_;  // of the group at hand
+  base::Scratch<void*> peer_shared_;     // likewise
 };
 
 }  // namespace rankcast::rank

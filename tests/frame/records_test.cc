@@ -71,7 +71,8 @@ TEST(FrameRecords, EntriesOfAFrame) {
   EXPECT_EQ(sizeof(LayoutRecord), 144u);
   EXPECT_EQ(sizeof(ScalarRecord), 16u);
   EXPECT_EQ(sizeof(WaitRecord), 16u);
-  EXPECT_EQ(sizeof(GroupRecord), 32u);
+  EXPECT_EQ(sizeof(GroupRecord), 40u);
+  EXPECT_EQ(sizeof(GroupWords), 16u);
   EXPECT_EQ(offsetof(GroupRecord, prepare_id), 16u);
 }
 

@@ -95,7 +95,7 @@ inline Sample make_sample() {
   draft.notifies.push(2);
   draft.members.push(1);
   draft.members.push(3);
-  draft.groups.push({{0, 2}, 0, 5, 99, 0});
+  draft.groups.push({{0, 2}, 0, 5, 99, {64, 3, 4096}});
 
   TaskRecord launch;
   launch.prepare_id = 17;

@@ -62,6 +62,11 @@ class FakePlaces final : public BufferPlaces {
                            live ? 1u : 0u};
   }
 
+  base::Result<frame::BlockRef> group_block(std::uint64_t /*prepare_id*/,
+                                            int /*members*/) override {
+    return frame::BlockRef{0, 99, 64};
+  }
+
   int finds = 0;
 
  private:
