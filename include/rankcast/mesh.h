@@ -45,6 +45,10 @@ struct MeshOptions {
   std::chrono::duration<double> close_timeout{30};
   /// How long an idle rank or a waiting host thread looks before it sleeps.
   std::chrono::duration<double, std::micro> spin{100};
+  /// Runs in flight of which nothing moves for this long are told in the log, once until something
+  /// moves: what each rank is at, and its last dispatches. 0: what the environment variable
+  /// RANKCAST_WATCHDOG_MS says, else never. At most a day.
+  std::chrono::duration<double> watchdog{0};
 };
 
 /// One rank of an open mesh.
@@ -84,11 +88,23 @@ struct MeshStats {
   std::uint64_t runs_in_flight = 0;
 };
 
+/// A buffer that was never freed. Slot and generation are what errors name it by.
+struct LeakedBuffer {
+  int rank = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t generation = 0;
+  std::uint64_t bytes = 0;
+};
+
 /// What `close` found.
 struct CloseReport {
   std::uint64_t drained_runs = 0;    ///< Runs that were in flight and finished.
   std::uint64_t leaked_buffers = 0;  ///< Buffers that were never freed; their memory is back now.
   std::uint64_t leaked_bytes = 0;
+  std::vector<LeakedBuffer> largest_leaks = {};  ///< Up to eight of them, the largest first.
+  /// For people: how many and how much on which ranks, the largest, and what to do; empty when
+  /// nothing leaked.
+  std::string leak_message = {};
 };
 
 /// What a kernel function registered in this process is given. Valid during the call.

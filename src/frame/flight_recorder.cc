@@ -26,6 +26,8 @@ std::optional<std::uint64_t> number_of(std::uint64_t stamp) noexcept {
   return (stamp - 1) / kStampsAFlight;
 }
 
+}  // namespace
+
 // What a rank wrote may be any number: not subtracted as it is.
 std::string duration_text(std::int64_t from_ns, std::int64_t to_ns) {
   const double us = to_ns <= from_ns ? 0
@@ -37,9 +39,8 @@ std::string duration_text(std::int64_t from_ns, std::int64_t to_ns) {
   return fmt::format("{:.1f} s", us * 1e-6);
 }
 
-}  // namespace
-
-FlightRecorder::FlightRecorder(FlightEntry* entries) noexcept : entries_(entries) {
+FlightRecorder::FlightRecorder(FlightEntry* entries, bool tells_tasks) noexcept
+    : entries_(entries), tells_tasks_(tells_tasks) {
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < kFlights; ++i) {
     // relaxed: of a predecessor that is gone, or zero
@@ -57,6 +58,7 @@ void FlightRecorder::enter(std::uint64_t run, std::uint32_t tasks, std::int64_t 
   base::store_release(entry.run, run);                           // pairs: flight-entry
   base::store_release(entry.entry_ns, entry_ns);                 // pairs: flight-entry
   base::store_release(entry.tasks, tasks);                       // pairs: flight-entry
+  if (tells_tasks_) base::store_release(entry.at_task, 0u);      // pairs: flight-entry
   base::store_release(entry.stamp, stamp_of(number_, entered));  // pairs: flight-entry
 }
 
@@ -87,6 +89,7 @@ std::vector<Flight> read_flights(const FlightEntry* entries, std::size_t most) {
     flight.exit_ns = base::load_acquire(entry.exit_ns);        // pairs: flight-entry
     flight.tasks = base::load_acquire(entry.tasks);            // pairs: flight-entry
     flight.error_code = base::load_acquire(entry.error_code);  // pairs: flight-entry
+    flight.task = base::load_acquire(entry.at_task) - 1;       // pairs: flight-entry
     flight.left = stamp == stamp_of(*number, left);
     // relaxed: the acquire loads above come first
     if (base::load_relaxed(entry.stamp) != stamp) continue;

@@ -35,6 +35,8 @@ struct alignas(base::kCacheLine) FlightEntry {
   Word<std::int64_t> exit_ns{0};
   Word<std::uint32_t> tasks{0};
   Word<std::uint32_t> error_code{0};
+  // 1 + ordinal of the task that the rank is at; 0: before its first, or it does not tell.
+  Word<std::uint32_t> at_task{0};
 };
 static_assert(sizeof(FlightEntry) == base::kCacheLine);
 
@@ -42,15 +44,23 @@ static_assert(sizeof(FlightEntry) == base::kCacheLine);
 class FlightRecorder {
  public:
   /// `entries`: kFlights of them, borrowed from the shared area, which outlives the rank.
-  explicit FlightRecorder(FlightEntry* entries) noexcept;
+  /// `tells_tasks`: at_task is written, for a watchdog that asks where the rank is.
+  explicit FlightRecorder(FlightEntry* entries, bool tells_tasks = false) noexcept;
 
   /// The rank has taken the record of a run.
   void enter(std::uint64_t run, std::uint32_t tasks, std::int64_t entry_ns) noexcept;
+  /// It comes to a task of the frame at hand, which may wait before it starts. One store into the
+  /// entry's line; one predictable branch where nobody asks.
+  void at_task(std::uint32_t ordinal) noexcept {
+    if (!tells_tasks_) return;
+    base::store_release(entries_[number_ % kFlights].at_task, ordinal + 1);  // pairs: flight-entry
+  }
   /// It is done with it. `error_code`: of the lane's report; 0: good.
   void leave(std::uint32_t error_code, std::int64_t exit_ns) noexcept;
 
  private:
   FlightEntry* entries_;
+  bool tells_tasks_;
   std::uint64_t number_ = 0;  // of the dispatch at hand
 };
 
@@ -60,6 +70,7 @@ struct Flight {
   std::uint32_t tasks = 0;
   bool left = false;  // false: the rank had not come to its end
   std::uint32_t error_code = 0;
+  std::uint32_t task = kNone;  // ordinal of the task that it came to last, where the rank tells
   std::int64_t entry_ns = 0;
   std::int64_t exit_ns = 0;  // once left
 };
@@ -67,6 +78,9 @@ struct Flight {
 /// The last dispatches of a rank, at most `most`, the newest first. Any thread. Values are checked
 /// for nothing: what a rank wrote may be nonsense.
 std::vector<Flight> read_flights(const FlightEntry* entries, std::size_t most);
+
+/// "1.2 ms": between two readings of the clock, which may be any numbers.
+std::string duration_text(std::int64_t from_ns, std::int64_t to_ns);
 
 /// "run 812 (3 tasks) entered 1.2 ms before and not left; run 811 (3 tasks) good, 3.1 us"; empty
 /// for none. `now_ns`: what "before" counts from.

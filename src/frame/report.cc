@@ -114,4 +114,10 @@ std::span<const LayoutRecord> layouts_of(const std::byte* own_frame) noexcept {
   return section_of<LayoutRecord>(own_frame, &FrameHeader::layouts);
 }
 
+std::span<const WaitRecord> waits_of(const std::byte* own_frame, const TaskRecord& task) noexcept {
+  const auto* header = reinterpret_cast<const FrameHeader*>(own_frame);
+  return {reinterpret_cast<const WaitRecord*>(own_frame + header->waits.offset) + task.waits.first,
+          task.waits.count};
+}
+
 }  // namespace rankcast::frame

@@ -41,5 +41,7 @@ std::span<const TaskRecord> tasks_of(const std::byte* own_frame) noexcept;
 std::span<const ArgumentRecord> arguments_of(const std::byte* own_frame) noexcept;
 std::span<const LayoutRecord> layouts_of(const std::byte* own_frame) noexcept;
 std::span<const GroupRecord> groups_of(const std::byte* own_frame) noexcept;
+/// What one of them waits for.
+std::span<const WaitRecord> waits_of(const std::byte* own_frame, const TaskRecord& task) noexcept;
 
 }  // namespace rankcast::frame

@@ -51,6 +51,13 @@ class BufferTable {
   /// Of all live buffers, by slot.
   std::vector<base::TableKey> keys();
 
+  /// The largest live buffers, at most `most`, the largest first, then by slot.
+  struct Sized {
+    base::TableKey key;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Sized> largest(std::size_t most);
+
   std::uint64_t live_buffers() const noexcept { return rows_.live_count(); }
   /// As asked for.
   std::uint64_t live_bytes() const noexcept { return live_bytes_; }

@@ -1,6 +1,8 @@
 // The end of a mesh. Closers come one at a time; a try that runs out of budget leaves a mesh that
 // admits nothing and may be closed again.
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "base/log.h"
@@ -11,6 +13,13 @@ namespace rankcast::detail {
 using base::failure;
 using base::Status;
 using base::throw_error;
+
+namespace {
+
+constexpr std::size_t kToldLeaks = 8;
+constexpr int kToldRanks = 8;
+
+}  // namespace
 
 base::Deadline checked_deadline(std::chrono::duration<double> timeout, const char* name) {
   const double seconds = timeout.count();
@@ -46,14 +55,43 @@ CloseReport MeshCore::close(std::chrono::duration<double> budget) {
   stop_ranks(deadline);
   keeper_.reset();
 
-  base::MutexLock lock(mutex_);
-  for (const auto& table : tables_) {
-    report.leaked_buffers += table->live_buffers();
-    report.leaked_bytes += table->live_bytes();
+  {
+    base::MutexLock lock(mutex_);
+    note_leaks_locked(&report);
+    base::store_release(life_, Life::closed);  // pairs: mesh_life
+    link_->drop_segments();
   }
-  base::store_release(life_, Life::closed);  // pairs: mesh_life
-  link_->drop_segments();
+  if (!report.leak_message.empty()) base::log_info("{}", report.leak_message);
   return report;
+}
+
+void MeshCore::note_leaks_locked(CloseReport* report) {
+  std::string ranks;
+  int ranks_told = 0;
+  std::vector<LeakedBuffer>& largest = report->largest_leaks;
+  for (int rank = 0; rank < world_size_; ++rank) {
+    memory::BufferTable& table = *tables_[static_cast<std::size_t>(rank)];
+    if (table.live_buffers() == 0) continue;
+    report->leaked_buffers += table.live_buffers();
+    report->leaked_bytes += table.live_bytes();
+    if (++ranks_told <= kToldRanks) {
+      ranks += fmt::format("{}rank {} has {} with {} bytes", ranks.empty() ? "" : ", ", rank,
+                           table.live_buffers(), table.live_bytes());
+    }
+    for (const auto& [key, bytes] : table.largest(kToldLeaks)) {
+      largest.push_back({rank, key.slot, key.generation, bytes});
+    }
+    std::ranges::stable_sort(largest, std::greater(), &LeakedBuffer::bytes);
+    if (largest.size() > kToldLeaks) largest.resize(kToldLeaks);
+  }
+  if (largest.empty()) return;
+  if (ranks_told > kToldRanks) ranks += fmt::format(", and {} more ranks", ranks_told - kToldRanks);
+  report->leak_message = fmt::format(
+      "close: {} buffer{} with {} bytes {} never freed: {}; the largest has {} bytes (slot {}, "
+      "generation {} of rank {}); pass each tensor to Mesh::free once it is of no more use",
+      report->leaked_buffers, report->leaked_buffers == 1 ? "" : "s", report->leaked_bytes,
+      report->leaked_buffers == 1 ? "was" : "were", ranks, largest.front().bytes,
+      largest.front().slot, largest.front().generation, largest.front().rank);
 }
 
 void MeshCore::drain(base::Deadline deadline) {

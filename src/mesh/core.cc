@@ -83,10 +83,12 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
     throw_error(
         failure(ErrorCode::invalid_argument, "spin is {} us; it must be 0 to 1000000", spin_us));
   }
+  const std::int64_t watch_ns = value_or_throw(mesh::Watchdog::period_ns(options.watchdog));
   auto environment = std::make_shared<rank::RankEnvironment>();
   environment->plans = value_or_throw(rank::plan_ranks(options.devices));
   for (rank::RankPlan& plan : environment->plans) {
     plan.options.run_records = static_cast<std::uint32_t>(options.max_in_flight);
+    plan.options.tells_tasks = watch_ns != 0;
   }
   const int world_size = static_cast<int>(environment->plans.size());
   const link::LinkKind* kind = value_or_throw(link::find_link(options.link));
@@ -109,7 +111,7 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
   auto link = value_or_throw(kind->create(link_options));
 
   std::shared_ptr<MeshCore> core(
-      new MeshCore(options, stores, std::move(environment), std::move(link)));
+      new MeshCore(options, stores, watch_ns, std::move(environment), std::move(link)));
   if (Status status = core->start(deadline); !status.ok()) {
     core->abandon_start();
     throw_error(std::move(status));
@@ -118,7 +120,7 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
 }
 
 MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
-                   std::shared_ptr<rank::RankEnvironment> environment,
+                   std::int64_t watch_ns, std::shared_ptr<rank::RankEnvironment> environment,
                    std::unique_ptr<link::Link> link)
     : options_(options),
       world_size_(link->world_size()),
@@ -128,7 +130,8 @@ MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
       link_(std::move(link)),
       catalog_(std::make_unique<CatalogOfRegistry>(environment_->kernels)),
       places_(std::make_unique<PlacesOfBuffers>(*this)),
-      lost_(world_size_) {
+      lost_(world_size_),
+      watchdog_(watch_ns) {
   base::MutexLock lock(mutex_);
   stores_ = stores;
   view_.incarnation = incarnation_;
@@ -160,9 +163,14 @@ void leak(std::shared_ptr<MeshCore> core) noexcept {
 }
 
 Status MeshCore::start(base::Deadline deadline) {
+  mesh::Keeper::Watch watch;
+  {
+    base::MutexLock lock(mutex_);
+    if (watchdog_.on()) watch = [this] { return this->watch(); };
+  }
   auto keeper = mesh::Keeper::start(
       link_->keeper(), [this] { return keep_house(); }, link_->events_fd(),
-      [this] { take_lost_ranks(); });
+      [this] { take_lost_ranks(); }, std::move(watch));
   if (!keeper) return std::move(keeper).error();
   keeper_ = std::move(*keeper);
   const auto main = [environment = environment_](link::RankPort& port) {

@@ -35,6 +35,7 @@
 #include "mesh/run_order.h"
 #include "mesh/run_table.h"
 #include "mesh/store_chooser.h"
+#include "mesh/watchdog.h"
 #include "program/orchestration.h"
 #include "rank/hello.h"
 #include "rank/ranks.h"
@@ -117,7 +118,8 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   };
   class Staging;
 
-  MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
+  /// `watch_ns`: the watchdog's period; 0: off.
+  MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores, std::int64_t watch_ns,
            std::shared_ptr<rank::RankEnvironment> environment, std::unique_ptr<link::Link> link);
   base::Status start(base::Deadline deadline);
   void abandon_start();
@@ -160,9 +162,18 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void forget_memory_of(int rank);
   void bump_epoch_locked() RC_REQUIRES(mutex_);
   bool keep_house();
+  base::Deadline watch();
+  std::vector<mesh::RankProgress> progress_locked() RC_REQUIRES(mutex_);
+  std::vector<std::string> describe_standstill_locked(std::int64_t still_ns, std::int64_t now_ns)
+      RC_REQUIRES(mutex_);
+  std::string describe_rank_behind_locked(int rank, std::int64_t now_ns) RC_REQUIRES(mutex_);
+  std::string describe_task(const RunState& state, const RunLane& lane,
+                            std::uint32_t ordinal) const;
+  std::string_view name_of(const frame::TaskRecord& task) const;
   void ask_keeper();
 
   void drain(base::Deadline deadline);
+  void note_leaks_locked(CloseReport* report) RC_REQUIRES(mutex_);
   void tell_ranks_to_stop();
   void stop_ranks(base::Deadline deadline);
 
@@ -198,6 +209,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   bool told_to_stop_ RC_GUARDED_BY(mutex_) = false;
   mesh::LostRanks lost_ RC_GUARDED_BY(mutex_);
   mesh::StoreChooser stores_ RC_GUARDED_BY(mutex_);
+  mesh::Watchdog watchdog_ RC_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<OrchestratorImpl>> orchestrations_
       RC_GUARDED_BY(mutex_);  // that no submit uses
   std::vector<std::unique_ptr<graph::RunDraft>> transfer_drafts_ RC_GUARDED_BY(mutex_);

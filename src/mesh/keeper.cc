@@ -3,7 +3,9 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -13,9 +15,10 @@
 namespace rankcast::mesh {
 
 base::Result<std::unique_ptr<Keeper>> Keeper::start(base::KeeperSignal& signal, Work work,
-                                                    int events_fd, OnEvents on_events) {
+                                                    int events_fd, OnEvents on_events,
+                                                    Watch watch) {
   std::unique_ptr<Keeper> keeper(
-      new Keeper(signal, std::move(work), events_fd, std::move(on_events)));
+      new Keeper(signal, std::move(work), events_fd, std::move(on_events), std::move(watch)));
   try {
     if (RANKCAST_FAULT_POINT("mesh.start_keeper")) {
       throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
@@ -28,11 +31,25 @@ base::Result<std::unique_ptr<Keeper>> Keeper::start(base::KeeperSignal& signal, 
   return keeper;
 }
 
-Keeper::Keeper(base::KeeperSignal& signal, Work work, int events_fd, OnEvents on_events)
+namespace {
+
+// Rounded up: woken too early, it would come back at once.
+int poll_timeout_ms(base::Deadline deadline) noexcept {
+  constexpr std::int64_t kMsNs = 1'000'000;
+  if (deadline.is_never()) return -1;
+  const std::int64_t ms = (deadline.remaining_ns() + kMsNs - 1) / kMsNs;
+  return static_cast<int>(std::min<std::int64_t>(ms, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+Keeper::Keeper(base::KeeperSignal& signal, Work work, int events_fd, OnEvents on_events,
+               Watch watch)
     : signal_(signal),
       work_(std::move(work)),
       events_fd_(events_fd),
-      on_events_(std::move(on_events)) {}
+      on_events_(std::move(on_events)),
+      watch_(std::move(watch)) {}
 
 Keeper::~Keeper() {
   base::store_seq_cst(stop_, true);
@@ -46,7 +63,8 @@ void Keeper::main() {
     // poll ignores a negative descriptor.
     std::array<pollfd, 2> descriptors{pollfd{signal_.fd(), POLLIN, 0},
                                       pollfd{events_fd_, POLLIN, 0}};
-    poll(descriptors.data(), descriptors.size(), -1);
+    const int timeout_ms = watch_ ? poll_timeout_ms(watch_()) : -1;
+    if (poll(descriptors.data(), descriptors.size(), timeout_ms) == 0) continue;
     if (descriptors[1].revents != 0) on_events_();
     signal_.drain();
     signal_.clear();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/keeper_signal.h"
 #include "base/status.h"
 
@@ -19,23 +20,29 @@ class Keeper {
   /// What is done when the descriptor of events is readable, before the work.
   using OnEvents = std::function<void()>;
 
+  /// Asked before each sleep, and whenever the moment has come that it last answered: how long the
+  /// keeper may sleep at most.
+  using Watch = std::function<base::Deadline()>;
+
   /// `signal` is borrowed: the mesh stops the keeper before its link is gone, and so is
   /// `events_fd`, -1 for none. Fails when no thread can be had.
   static base::Result<std::unique_ptr<Keeper>> start(base::KeeperSignal& signal, Work work,
-                                                     int events_fd = -1, OnEvents on_events = {});
+                                                     int events_fd = -1, OnEvents on_events = {},
+                                                     Watch watch = {});
   /// Stops and joins.
   ~Keeper();
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
  private:
-  Keeper(base::KeeperSignal& signal, Work work, int events_fd, OnEvents on_events);
+  Keeper(base::KeeperSignal& signal, Work work, int events_fd, OnEvents on_events, Watch watch);
   void main();
 
   base::KeeperSignal& signal_;
   Work work_;
   int events_fd_;
   OnEvents on_events_;
+  Watch watch_;
   // Written by the destructor, read by the keeper's thread; ordered by seq_cst, then the eventfd.
   std::atomic<bool> stop_{false};
   std::thread thread_;

@@ -181,6 +181,7 @@ void MeshCore::write_frames(const graph::RunDraft& draft, RunState& state) noexc
 void MeshCore::publish(const graph::RunDraft& draft, RunState& state, std::uint64_t epoch,
                        base::FunctionRef<Status()> recheck,
                        base::FunctionRef<void(MeshStats&)> count) {
+  bool wake_keeper = false;
   {
     base::MutexLock lock(mutex_);
     Status status = check_lost_locked(draft);
@@ -196,9 +197,13 @@ void MeshCore::publish(const graph::RunDraft& draft, RunState& state, std::uint6
       throw_error(std::move(status));
     }
     count(counters_);
+    wake_keeper = watchdog_.wake();
   }
   if (link_->control().doorbell().ring_asleep(draft.used) != 0) {
     base::fetch_add_relaxed(wakes_, std::uint64_t{1});  // relaxed: a counter for people
+  }
+  if (wake_keeper) [[unlikely]] {
+    link_->keeper().notify();
   }
 }
 

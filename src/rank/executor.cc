@@ -35,7 +35,7 @@ base::Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& 
   if (!device) return tl::unexpected(std::move(device).error());
   executor->device_ = std::move(*device);
   executor->runner_.emplace(port, kernels, *executor->device_, executor->buffers_,
-                            executor->undefined_);
+                            executor->undefined_, executor->recorder_);
   return executor;
 }
 
@@ -45,7 +45,7 @@ Executor::Executor(const ExecutorOptions& options, link::RankPort& port, KernelR
       area_(port.shared(), port.world_size(), options.run_records),
       undefined_(area_, port.rank()),
       frames_(port, buffers_, options.host_addresses),
-      recorder_(area_.flights(port.rank())) {}
+      recorder_(area_.flights(port.rank()), options.tells_tasks) {}
 
 void Executor::run() {
   for (;;) {

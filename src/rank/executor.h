@@ -33,6 +33,7 @@ struct ExecutorOptions {
   device::DeviceSpec device;
   std::uint32_t run_records = 0;  // run records in the shared area
   bool host_addresses = true;     // the rank is a part of the host's process
+  bool tells_tasks = false;       // it says which task it is at, for the watchdog
 };
 
 class Executor final : device::SignalSink {

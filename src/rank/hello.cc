@@ -20,6 +20,7 @@ base::Status read_hello(std::string_view text, int rank, RankEnvironment* enviro
   plan = std::move(plans->front());
   plan.options.run_records = hello.at("run_records").get<std::uint32_t>();
   plan.options.host_addresses = false;
+  plan.options.tells_tasks = hello.at("tells_tasks").get<bool>();
   for (const nlohmann::json& library : hello.at("libraries")) {
     auto digest = parse_digest(library.at("digest").get<std::string>());
     if (!digest) return std::move(digest).error();
@@ -39,6 +40,7 @@ std::string hello_of(const RankEnvironment& environment, int rank) {
   nlohmann::json hello;
   hello["device"] = plan.options.device.to_string();
   hello["run_records"] = plan.options.run_records;
+  hello["tells_tasks"] = plan.options.tells_tasks;
   hello["libraries"] = nlohmann::json::array();
   for (const LibraryPlace& place : environment.kernels.libraries()) {
     hello["libraries"].push_back({{"path", place.path},

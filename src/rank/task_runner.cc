@@ -34,6 +34,7 @@ void TaskRunner::run(const ResolvedFrame& resolved, const frame::Record& record,
   const std::span<const TaskRecord> tasks = resolved.frame().tasks;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const TaskRecord& task = tasks[i];
+    recorder_.at_task(static_cast<std::uint32_t>(i));
     wait_for_earlier(task, i);
     Outcome outcome = verdict(task);
     Status status;

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "frame/decode.h"
+#include "frame/flight_recorder.h"
 #include "frame/records.h"
 #include "link/rank_port.h"
 #include "rank/buffers.h"
@@ -42,8 +43,14 @@ class TaskRunner {
  public:
   /// All are borrowed: they outlive this.
   TaskRunner(link::RankPort& port, KernelRegistry& kernels, device::Device& device,
-             const Buffers& buffers, Undefined& undefined) noexcept
-      : port_(port), kernels_(kernels), device_(device), buffers_(buffers), undefined_(undefined) {}
+             const Buffers& buffers, Undefined& undefined,
+             frame::FlightRecorder& recorder) noexcept
+      : port_(port),
+        kernels_(kernels),
+        device_(device),
+        buffers_(buffers),
+        undefined_(undefined),
+        recorder_(recorder) {}
 
   /// `waits`: on other runs. Says in `error` what went wrong first.
   void run(const ResolvedFrame& resolved, const frame::Record& record,
@@ -94,6 +101,7 @@ class TaskRunner {
   device::Device& device_;
   const Buffers& buffers_;
   Undefined& undefined_;
+  frame::FlightRecorder& recorder_;
   PreparedKernels prepared_;
   device::Signal signal_;
   AtHand at_hand_;

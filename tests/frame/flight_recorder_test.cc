@@ -71,6 +71,28 @@ TEST_F(FlightRecorderTest, ASuccessorGoesOn) {
   EXPECT_THAT(runs(), ::testing::ElementsAre(6, 5, 4, 3, 2, 1));
 }
 
+TEST_F(FlightRecorderTest, TellsTheTaskOnlyWhereItIsAsked) {
+  const auto task = [&] { return read_flights(entries_->data(), 1).front().task; };
+  FlightRecorder silent(entries_->data());
+  silent.enter(1, 3, 10);
+  silent.at_task(2);
+  EXPECT_EQ(task(), kNone);
+  FlightRecorder recorder(entries_->data(), true);
+  recorder.enter(2, 3, 10);
+  EXPECT_EQ(task(), kNone) << "before its first";
+  for (std::uint32_t ordinal = 0; ordinal < 3; ++ordinal) {
+    recorder.at_task(ordinal);
+    EXPECT_EQ(task(), ordinal);
+  }
+  recorder.leave(0, 20);
+  for (std::uint64_t run = 3; run < 3 + kFlights; ++run) {
+    recorder.enter(run, 3, 10);
+    ASSERT_EQ(task(), kNone) << "the entry was another's";
+    recorder.at_task(1);
+    recorder.leave(0, 20);
+  }
+}
+
 TEST_F(FlightRecorderTest, IsToldInWords) {
   const std::vector<Flight> flights{
       {.run = 812, .tasks = 3, .left = false, .entry_ns = 1'000'000},

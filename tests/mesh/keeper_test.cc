@@ -68,6 +68,27 @@ TEST_F(KeeperTest, StopsWhateverIsLeft) {
   }
 }
 
+TEST_F(KeeperTest, LooksAgainWhenItsWatchSaysSo) {
+  std::atomic<int> looks{0};
+  std::atomic<int> calls{0};
+  auto keeper = Keeper::start(
+      signal_,
+      [&] {
+        calls.fetch_add(1);
+        return false;
+      },
+      -1, {},
+      [&] {
+        return looks.fetch_add(1) < 5 ? base::Deadline::after(1'000'000) : base::Deadline::never();
+      });
+  ASSERT_TRUE(keeper);
+  ASSERT_TRUE(eventually([&] { return looks.load() == 6; }));
+  EXPECT_EQ(calls.load(), 0) << "nobody has asked it to work";
+  signal_.notify();
+  ASSERT_TRUE(eventually([&] { return looks.load() == 7 && calls.load() == 1; }))
+      << "it looks before it sleeps again";
+}
+
 TEST_F(KeeperTest, TellsWhenThereIsNoThread) {
   base::arm_fault_point("mesh.start_keeper");
   const auto refused = Keeper::start(signal_, [] { return false; });

@@ -71,6 +71,33 @@ int refuse(const rankcast_kernel_context* /*context*/, const rankcast_call* /*ca
   return RANKCAST_FAILED;
 }
 
+// Blocks until the file `open.N` is in the folder that RANKCAST_TEST_PROBE_GATES names; N is its
+// scalar. Makes `entered.N` there first. Fails instead of hanging.
+int gate(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankcast_call* call,
+         rankcast_failure* failure) {
+  const char* folder = std::getenv("RANKCAST_TEST_PROBE_GATES");
+  if (folder == nullptr || call->scalar_count != 1) return RANKCAST_FAILED;
+  const auto number = static_cast<long long>(call->scalars[0].value.i64);
+  char path[512];
+  std::snprintf(path, sizeof(path), "%s/entered.%lld", folder, number);
+  if (std::FILE* file = std::fopen(path, "wb"); file != nullptr) std::fclose(file);
+  std::snprintf(path, sizeof(path), "%s/open.%lld", folder, number);
+  for (int i = 0; i < 60'000; ++i) {
+    if (access(path, F_OK) == 0) return RANKCAST_OK;
+    usleep(1000);
+  }
+  std::snprintf(failure->text, sizeof(failure->text), "gate %lld was never opened", number);
+  return RANKCAST_FAILED;
+}
+
+// Takes as many milliseconds as its scalar says.
+int sleep_for(const rankcast_kernel_context* /*context*/, void* /*state*/,
+              const rankcast_call* call, rankcast_failure* /*failure*/) {
+  if (call->scalar_count != 1) return RANKCAST_FAILED;
+  usleep(static_cast<useconds_t>(call->scalars[0].value.i64) * 1000);
+  return RANKCAST_OK;
+}
+
 // A file that is not the same for whoever loads it next.
 __attribute__((constructor)) void change_file() {
   const char* path = std::getenv("RANKCAST_TEST_PROBE_UNLINKS");
@@ -100,6 +127,8 @@ constexpr rankcast_kernel kernels[] = {
     kernel("probe.counts", check, nullptr, counts, nullptr),
     kernel("probe.refuses", nullptr, refuse, counts, nullptr),
     kernel("probe.dies", check, nullptr, die, nullptr),
+    kernel("probe.gate", nullptr, nullptr, gate, nullptr),
+    kernel("probe.sleeps", nullptr, nullptr, sleep_for, nullptr),
 };
 
 }  // namespace
@@ -108,7 +137,7 @@ const rankcast_kernel_table rankcast_kernels = {
     .abi_version = RANKCAST_KERNEL_ABI_VERSION,
     .struct_size = sizeof(rankcast_kernel_table),
     .kernel_size = sizeof(rankcast_kernel),
-    .kernel_count = 4,
+    .kernel_count = 6,
     .kernels = kernels,
     .library_name = "probe",
     .library_version = "1",

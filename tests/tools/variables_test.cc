@@ -53,6 +53,20 @@ TEST(Variables, ABadValueSaysWhatIsAccepted) {
   EXPECT_THAT(named(checks, "RANKCAST_STORES").advice, HasSubstr("streaming"));
 }
 
+TEST(Variables, ANumberIsLookedAt) {
+  const auto verdict = [](const char* entry) {
+    return named(checks_of({entry}), "RANKCAST_WATCHDOG_MS").verdict;
+  };
+  EXPECT_EQ(verdict("RANKCAST_WATCHDOG_MS=0"), Verdict::ok);
+  EXPECT_EQ(verdict("RANKCAST_WATCHDOG_MS=86400000"), Verdict::ok);
+  for (const char* bad :
+       {"RANKCAST_WATCHDOG_MS=86400001", "RANKCAST_WATCHDOG_MS=-1", "RANKCAST_WATCHDOG_MS=1s"}) {
+    EXPECT_EQ(verdict(bad), Verdict::failed) << bad;
+  }
+  EXPECT_THAT(named(checks_of({"RANKCAST_WATCHDOG_MS=soon"}), "RANKCAST_WATCHDOG_MS").advice,
+              HasSubstr("0 to 86400000"));
+}
+
 TEST(Variables, OneThatNobodyReadsHasANearest) {
   const std::vector<Check> checks = checks_of(
       {"RANKCAST_LGO=debug", "RANKCAST_STORE=measured", "RANKCAST_", "RANKCAST_RANKBINARY=/x"});

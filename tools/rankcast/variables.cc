@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <charconv>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <string>
+#include <system_error>
 
 namespace rankcast::tools {
 
@@ -20,6 +22,7 @@ struct Variable {
   const char* name;
   std::vector<std::string_view> accepted;  // empty: any value, and others look at it
   Verdict otherwise = Verdict::ok;         // of another value
+  std::uint64_t most = 0;                  // not 0: a whole number up to this is accepted
 };
 
 const std::vector<Variable>& known_variables() {
@@ -29,21 +32,34 @@ const std::vector<Variable>& known_variables() {
       {"RANKCAST_RANK_BINARY", {}},
       {"RANKCAST_POISON", {"1"}, Verdict::warning},
       {"RANKCAST_STORES", {"measured", "ordinary", "streaming"}, Verdict::failed},
+      {"RANKCAST_WATCHDOG_MS", {}, Verdict::failed, 86'400'000},
   };
   return variables;
+}
+
+bool is_number_up_to(std::string_view text, std::uint64_t most) noexcept {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number <= most;
 }
 
 Check check_known(const Variable& variable, std::string_view value) {
   if (value.empty()) return good(variable.name, "not set");
   const std::string found = fmt::format("\"{}\"", value);
-  const bool accepted = variable.accepted.empty() ||
-                        std::ranges::find(variable.accepted, value) != variable.accepted.end();
+  bool accepted = std::ranges::find(variable.accepted, value) != variable.accepted.end();
+  std::string wanted = fmt::format("one of: {}", fmt::join(variable.accepted, ", "));
+  if (variable.most != 0) {
+    accepted = is_number_up_to(value, variable.most);
+    wanted = fmt::format("a whole number from 0 to {}", variable.most);
+  } else if (variable.accepted.empty()) {
+    accepted = true;
+  }
   if (accepted) return good(variable.name, found);
   const std::string advice =
-      fmt::format("{}; use one of: {}",
+      fmt::format("{}; use {}",
                   variable.otherwise == Verdict::failed ? "no mesh can be opened with this"
                                                         : "a value that does nothing",
-                  fmt::join(variable.accepted, ", "));
+                  wanted);
   return {variable.name, variable.otherwise, found, advice, kExitEnvironment};
 }
 
