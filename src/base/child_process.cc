@@ -58,7 +58,10 @@ class Attributes {
 };
 
 // A copy whose number collides with none that the child is to have.
-Fd moved_up(int fd) { return Fd(fcntl(fd, F_DUPFD_CLOEXEC, kAboveAll)); }
+Fd moved_up(int fd) {
+  return Fd(RANKCAST_FAULT_POINT("base.dup") ? (errno = EMFILE, -1)
+                                             : fcntl(fd, F_DUPFD_CLOEXEC, kAboveAll));
+}
 
 }  // namespace
 

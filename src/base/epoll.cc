@@ -25,7 +25,10 @@ Status Epoll::add(int fd) const {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = fd;
-  if (epoll_ctl(fd_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
+  const int added = RANKCAST_FAULT_POINT("base.epoll_add")
+                        ? (errno = ENOSPC, -1)
+                        : epoll_ctl(fd_.get(), EPOLL_CTL_ADD, fd, &event);
+  if (added == 0) return {};
   return failure(ErrorCode::internal, "cannot watch descriptor {}: {}", fd, std::strerror(errno));
 }
 

@@ -43,7 +43,8 @@ void Fd::reset() noexcept {
 
 Status no_descriptor(const char* call) {
   const bool none_left = errno == EMFILE || errno == ENFILE;
-  return failure(ErrorCode::internal, "{}: {}{}", call, std::strerror(errno),
+  return failure(none_left ? ErrorCode::out_of_memory : ErrorCode::internal, "{}: {}{}", call,
+                 std::strerror(errno),
                  none_left ? "; raise the limit of open files (ulimit -n)" : "");
 }
 
@@ -94,7 +95,9 @@ Status send_message(int socket, std::span<const std::byte> bytes, std::span<cons
   }
   ssize_t sent = 0;
   do {
-    sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    sent = RANKCAST_FAULT_POINT("base.send_message")
+               ? (errno = EPERM, -1)
+               : sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent >= 0) return {};
   if (errno == EPIPE || errno == ECONNRESET) {

@@ -21,6 +21,12 @@ Status no_memory(std::size_t bytes) {
                  bytes, std::strerror(errno));
 }
 
+// What mmap answers that was made to fail.
+void* no_map() noexcept {
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
+
 // In whole pages.
 Result<std::size_t> rounded_up(std::size_t bytes) {
   if (bytes == 0) {
@@ -40,8 +46,10 @@ Result<std::size_t> rounded_up(std::size_t bytes) {
 Result<Segment> Segment::reserve(std::size_t bytes) {
   const auto rounded = rounded_up(bytes);
   if (!rounded) return tl::unexpected(rounded.error());
-  void* base = mmap(nullptr, *rounded, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* base = RANKCAST_FAULT_POINT("base.map_private")
+                   ? no_map()
+                   : mmap(nullptr, *rounded, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return tl::unexpected(no_memory(bytes));
   return Segment(static_cast<std::byte*>(base), *rounded);
 }
@@ -49,13 +57,22 @@ Result<Segment> Segment::reserve(std::size_t bytes) {
 Result<SharedSegment> Segment::create_shared(std::size_t bytes) {
   const auto rounded = rounded_up(bytes);
   if (!rounded) return tl::unexpected(rounded.error());
-  Fd fd(memfd_create("rankcast", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Fd fd(RANKCAST_FAULT_POINT("base.memfd")
+            ? (errno = EMFILE, -1)
+            : memfd_create("rankcast", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd.empty()) return tl::unexpected(no_descriptor("memfd_create"));
   // Another user who found the descriptor in /proc could not open it.
+  if (RANKCAST_FAULT_POINT("base.memfd_size")) {
+    errno = ENOSPC;
+    return tl::unexpected(no_memory(bytes));
+  }
   if (fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0 ||
       ftruncate(fd.get(), static_cast<off_t>(*rounded)) != 0)
     return tl::unexpected(no_memory(bytes));
-  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+  const int sealed = RANKCAST_FAULT_POINT("base.memfd_seal")
+                         ? (errno = EPERM, -1)
+                         : fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  if (sealed != 0) {
     return unexpected_failure(ErrorCode::internal, "sealing a memfd: {}", std::strerror(errno));
   }
   auto memory = map_shared(fd.get(), *rounded, true);
@@ -72,8 +89,10 @@ Result<Segment> Segment::map_shared(int fd, std::size_t bytes, bool writable) {
     return unexpected_failure(ErrorCode::internal, "descriptor {} is no sealed segment of {} bytes",
                               fd, bytes);
   }
-  void* base = mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                    MAP_SHARED | MAP_NORESERVE, fd, 0);
+  void* base = RANKCAST_FAULT_POINT("base.map_shared")
+                   ? no_map()
+                   : mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                          MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (base == MAP_FAILED) return tl::unexpected(no_memory(bytes));
   return Segment(static_cast<std::byte*>(base), bytes);
 }

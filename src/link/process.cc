@@ -158,8 +158,12 @@ class ProcessLink final : public Link {
     directory_.set(id, {segment->memory.base(), segment->memory.bytes()});
     segments_.push_back({std::move(*segment), owner, access});
     for (int rank = 0; rank < world_size(); ++rank) {
-      if (Status status = send_segment_locked(rank, id); !status.ok())
-        return tl::unexpected(std::move(status));
+      Status status = send_segment_locked(rank, id);
+      if (status.ok()) continue;
+      // Its number is not given again: some ranks may have heard of it.
+      segments_[id].segment = base::SharedSegment();
+      directory_.set(id, {});
+      return tl::unexpected(std::move(status));
     }
     return id;
   }
@@ -256,7 +260,7 @@ class ProcessLink final : public Link {
   // Nothing for a rank that may not reach the segment, or that is not there: a successor gets it.
   Status send_segment_locked(int rank, std::uint32_t id) RC_REQUIRES(mutex_) {
     const HostSegment& host = segments_[id];
-    if (!may_reach(host, rank)) return {};
+    if (host.segment.fd.empty() || !may_reach(host, rank)) return {};  // empty: given back
     if (!at(rank).alive()) return {};
     SegmentNotice notice;
     notice.bytes = host.segment.memory.bytes();

@@ -76,7 +76,7 @@ TEST(Fd, WithoutDescriptorsLeftTheCallSaysWhatToDo) {
     const auto made = make();
     EXPECT_EQ(armed_fault_points(), 0) << point;
     ASSERT_FALSE(made) << point;
-    EXPECT_EQ(made.error().code, ErrorCode::internal);
+    EXPECT_EQ(made.error().code, ErrorCode::out_of_memory);
     EXPECT_THAT(made.error().text, HasSubstr("ulimit -n")) << point;
   };
   expect_told("base.socket_pair", [] { return socket_pair(); });

@@ -96,7 +96,7 @@ TEST(RankOutput, WithoutDescriptorsLeftNothingIsWatched) {
     RankOutput output;
     RankOutput::Ends ends;
     const base::Status refused = output.open(events, &ends);
-    EXPECT_EQ(refused.code, ErrorCode::internal);
+    EXPECT_EQ(refused.code, ErrorCode::out_of_memory);
     EXPECT_THAT(refused.text, HasSubstr("ulimit -n"));
     ends = {};
     EXPECT_FALSE(base::wait_readable(events.fd(), base::Deadline::at(0)));
