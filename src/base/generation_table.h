@@ -171,9 +171,10 @@ class GenerationTable {
   }
 
   Status add_fresh_slot() {
-    if (slots_made_ == max_rows_) {
+    if (slots_made_ == max_rows_ || RANKCAST_FAULT_POINT("base.table_full")) {
       return failure(ErrorCode::out_of_memory,
-                     "the table is full: {} rows, {} of them live, {} retired; free some first",
+                     "the table is full: {} rows, {} of them live, {} retired; free what is of no "
+                     "more use, or put several tensors into one",
                      max_rows_, live_count_, retired_count_);
     }
     const std::uint32_t index = slots_made_ / kRowsPerChunk;

@@ -51,9 +51,11 @@ Result<std::string> find_own_file(std::span<const char* const> folders, const ch
                                   const char* what, const char* variable) {
   if (const char* named = std::getenv(variable); named != nullptr && *named != '\0') {
     if (is_file(named)) return std::string(named);
-    return unexpected_failure(ErrorCode::unsupported,
-                              "{} not where the environment variable {} says: no file \"{}\"", what,
-                              variable, named);
+    return unexpected_failure(
+        ErrorCode::unsupported,
+        "{} not where the environment variable {} says: no file \"{}\"; correct it, "
+        "or leave it out",
+        what, variable, named);
   }
   return find_file_from(own_folder(), folders, name, what, variable);
 }

@@ -17,8 +17,11 @@ namespace rankcast::base {
 namespace {
 
 Status no_memory(std::size_t bytes) {
-  return failure(ErrorCode::out_of_memory, "{} bytes of address space cannot be reserved: {}",
-                 bytes, std::strerror(errno));
+  return failure(
+      ErrorCode::out_of_memory,
+      "{} bytes of address space cannot be reserved: {}; ask for less, free what is of no "
+      "more use, or raise the limits (ulimit -v, vm.overcommit_memory)",
+      bytes, std::strerror(errno));
 }
 
 // What mmap answers that was made to fail.

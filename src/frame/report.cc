@@ -120,4 +120,9 @@ std::span<const WaitRecord> waits_of(const std::byte* own_frame, const TaskRecor
           task.waits.count};
 }
 
+std::span<const RunWait> run_waits_of(const std::byte* own_side) noexcept {
+  const auto* header = reinterpret_cast<const SideHeader*>(own_side);
+  return {reinterpret_cast<const RunWait*>(own_side + header->waits.offset), header->waits.count};
+}
+
 }  // namespace rankcast::frame

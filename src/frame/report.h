@@ -43,5 +43,7 @@ std::span<const LayoutRecord> layouts_of(const std::byte* own_frame) noexcept;
 std::span<const GroupRecord> groups_of(const std::byte* own_frame) noexcept;
 /// What one of them waits for.
 std::span<const WaitRecord> waits_of(const std::byte* own_frame, const TaskRecord& task) noexcept;
+/// The waits on other runs of a side block that this process wrote.
+std::span<const RunWait> run_waits_of(const std::byte* own_side) noexcept;
 
 }  // namespace rankcast::frame

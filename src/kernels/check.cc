@@ -81,11 +81,11 @@ int fail_same(const rankcast_call& call, std::uint32_t argument, std::uint32_t m
   const DLTensor& found = call.tensors[argument];
   const DLTensor& wanted = call.tensors[model];
   if (!same_dtype(found.dtype, wanted.dtype)) {
-    return fail(failure, at, "argument %u: dtype %s, but argument %u has %s", argument,
-                dtype_text(found.dtype).data(), model, dtype_text(wanted.dtype).data());
+    return fail(failure, at, "argument %u: dtype %s, but argument %u has %s; they must be equal",
+                argument, dtype_text(found.dtype).data(), model, dtype_text(wanted.dtype).data());
   }
-  return fail(failure, at, "argument %u: shape %s, but argument %u has %s", argument,
-              shape_text(found).data(), model, shape_text(wanted).data());
+  return fail(failure, at, "argument %u: shape %s, but argument %u has %s; they must be equal",
+              argument, shape_text(found).data(), model, shape_text(wanted).data());
 }
 
 int fail_readable(const rankcast_call& call, std::uint32_t argument, rankcast_failure* failure) {

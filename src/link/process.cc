@@ -312,9 +312,10 @@ class ProcessLink final : public Link {
       if (silent < 0) return {};
       if (last) {
         return base::failure(ErrorCode::deadline_exceeded,
-                             "rank {} did not report within the startup timeout{}; raise "
-                             "MeshOptions::startup_timeout",
-                             silent, at(silent).output.describe())
+                             "rank {} did not report in time{}; raise "
+                             "MeshOptions::startup_timeout, or try whether \"{}\" is the program "
+                             "of process ranks of this installation",
+                             silent, at(silent).output.describe(), program_)
             .with_rank(silent);
       }
     }

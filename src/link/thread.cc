@@ -127,8 +127,8 @@ class ThreadLink final : public Link {
       };
       if (control().waiters().wait(reported, spin(), deadline) != base::WaitResult::ready) {
         return base::failure(ErrorCode::deadline_exceeded,
-                             "rank {} did not report within the startup timeout; raise "
-                             "MeshOptions::startup_timeout",
+                             "rank {} did not report in time; raise MeshOptions::startup_timeout, "
+                             "or open fewer ranks",
                              rank)
             .with_rank(rank);
       }

@@ -2,10 +2,11 @@
 // admits nothing and may be closed again.
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
+#include "frame/report.h"
 #include "mesh/core.h"
 
 namespace rankcast::detail {
@@ -17,7 +18,7 @@ using base::throw_error;
 namespace {
 
 constexpr std::size_t kToldLeaks = 8;
-constexpr int kToldRanks = 8;
+constexpr std::size_t kToldRanks = 8;
 
 }  // namespace
 
@@ -39,8 +40,9 @@ CloseReport MeshCore::close(std::chrono::duration<double> budget) {
   if (deadline.is_never()) {
     closer.lock();
   } else if (!closer.try_lock_for(std::chrono::nanoseconds(deadline.remaining_ns()))) {
-    throw_error(
-        failure(ErrorCode::deadline_exceeded, "close: another thread is still closing the mesh"));
+    throw_error(failure(ErrorCode::deadline_exceeded,
+                        "close: another thread is still closing the mesh; wait for it, or close "
+                        "with a larger budget"));
   }
   if (base::load_acquire(life_) == Life::closed) return {};  // pairs: mesh_life
 
@@ -67,7 +69,7 @@ CloseReport MeshCore::close(std::chrono::duration<double> budget) {
 
 void MeshCore::note_leaks_locked(CloseReport* report) {
   std::string ranks;
-  int ranks_told = 0;
+  std::size_t ranks_told = 0;
   std::vector<LeakedBuffer>& largest = report->largest_leaks;
   for (int rank = 0; rank < world_size_; ++rank) {
     memory::BufferTable& table = *tables_[static_cast<std::size_t>(rank)];
@@ -81,7 +83,9 @@ void MeshCore::note_leaks_locked(CloseReport* report) {
     for (const auto& [key, bytes] : table.largest(kToldLeaks)) {
       largest.push_back({rank, key.slot, key.generation, bytes});
     }
-    std::ranges::stable_sort(largest, std::greater(), &LeakedBuffer::bytes);
+    std::ranges::sort(largest, [](const LeakedBuffer& a, const LeakedBuffer& b) {
+      return std::tie(b.bytes, a.rank, a.slot) < std::tie(a.bytes, b.rank, b.slot);
+    });
     if (largest.size() > kToldLeaks) largest.resize(kToldLeaks);
   }
   if (largest.empty()) return;
@@ -104,16 +108,38 @@ void MeshCore::drain(base::Deadline deadline) {
   if (link_->control().waiters().wait(drained, link_->spin(), deadline) == base::WaitResult::ready)
     return;
   base::MutexLock lock(mutex_);
+  std::size_t behind = 0;
   for (const RunState* state : runs_->in_flight()) {
     for (const RunLane& lane : state->lanes) {
-      if (link_->timeline(lane.rank).reached(lane.end)) continue;
-      names += fmt::format("{}run {} on rank {}", names.empty() ? "" : ", ", state->run, lane.rank);
+      if (link_->timeline(lane.rank).reached(lane.end) || ++behind > kToldRanks) continue;
+      names += names.empty() ? "" : ", ";
+      names += describe_lane(*state, lane);
     }
   }
-  throw_error(failure(
-      ErrorCode::deadline_exceeded,
-      "close: still in flight: {}; the mesh admits nothing more, close it again to wait longer",
-      names.empty() ? "a submit that has not published yet" : names));
+  if (behind > kToldRanks) names += fmt::format(", and {} more", behind - kToldRanks);
+  throw_error(failure(ErrorCode::deadline_exceeded,
+                      "close: still in flight: {}; the mesh admits nothing more; close it again to "
+                      "wait longer{}",
+                      names.empty() ? "a submit that has not published yet" : names,
+                      behind == 0 ? ""
+                      : link_->can_lose_ranks()
+                          ? ", or kill the process of a rank that hangs"
+                          : "; a kernel that never returns can be ended on link 'process' alone"));
+}
+
+std::string MeshCore::describe_lane(const RunState& state, const RunLane& lane) {
+  std::string text = fmt::format("run {} on rank {}", state.run, lane.rank);
+  const auto tasks = state.libraries == nullptr ? frame::tasks_of(lane.frame_address)
+                                                : std::span<const frame::TaskRecord>();
+  std::string inside;
+  if (tasks.size() == 1) inside = fmt::format("'{}'", name_of(tasks.front()));
+  if (tasks.size() > 1) {
+    inside = fmt::format("{} tasks, the first '{}'", tasks.size(), name_of(tasks.front()));
+  }
+  if (link_->can_lose_ranks()) {
+    inside += fmt::format("{}process {}", inside.empty() ? "" : ", ", link_->process_of(lane.rank));
+  }
+  return inside.empty() ? text : fmt::format("{} ({})", text, inside);
 }
 
 void MeshCore::tell_ranks_to_stop() {

@@ -114,6 +114,10 @@ std::shared_ptr<MeshCore> MeshCore::open(const MeshOptions& options) {
       new MeshCore(options, stores, watch_ns, std::move(environment), std::move(link)));
   if (Status status = core->start(deadline); !status.ok()) {
     core->abandon_start();
+    if (status.code == ErrorCode::deadline_exceeded) {
+      status.text =
+          fmt::format("open, within {:g} s: {}", options.startup_timeout.count(), status.text);
+    }
     throw_error(std::move(status));
   }
   return core;

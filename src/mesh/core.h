@@ -173,6 +173,7 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void ask_keeper();
 
   void drain(base::Deadline deadline);
+  std::string describe_lane(const RunState& state, const RunLane& lane);
   void note_leaks_locked(CloseReport* report) RC_REQUIRES(mutex_);
   void tell_ranks_to_stop();
   void stop_ranks(base::Deadline deadline);

@@ -78,6 +78,8 @@ void MeshCore::restart_rank(int rank) {
   lose_rank(rank, link_->kill(rank));
   forget_memory_of(rank);
   if (Status status = link_->restart(rank, deadline); !status.ok()) {
+    status.text =
+        fmt::format("restart_rank: {}; the rank is lost, and may be restarted again", status.text);
     throw_error(std::move(status).with_rank(rank));
   }
   base::MutexLock lock(mutex_);

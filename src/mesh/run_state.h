@@ -19,10 +19,11 @@ struct RunLane {
   int rank = 0;
   std::uint32_t tasks = 0;
   frame::BlockRef frame;
-  std::byte* frame_address = nullptr;  // the host's
-  base::TimelineValue end;             // of the lane in this run; once published
-  std::int64_t entry_ns = 0;           // once finished
-  std::int64_t exit_ns = 0;            // once finished
+  std::byte* frame_address = nullptr;       // the host's
+  const std::byte* side_address = nullptr;  // the host's; null: the record has no side block
+  base::TimelineValue end;                  // of the lane in this run; once published
+  std::int64_t entry_ns = 0;                // once finished
+  std::int64_t exit_ns = 0;                 // once finished
 };
 
 /// Pooled by mesh::RunTable; lent to the Run of a submit, or to the call that waits for a transfer.

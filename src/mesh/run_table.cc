@@ -281,7 +281,10 @@ void RunTable::finish(RunState& state) {
   }
   if (!state.error.ok()) [[unlikely]] {
     if (state.libraries == nullptr) {
-      state.error.text = fmt::format("run {} failed: {}", state.run, state.error.text);
+      const bool lost = state.error.code == ErrorCode::rank_lost;
+      state.error.text =
+          fmt::format("run {} failed: {}{}", state.run, state.error.text,
+                      lost ? "; Mesh::restart_rank puts a new, empty rank in its place" : "");
     }
     std::ranges::fill(outcomes_of(slot), std::byte{0});
   }

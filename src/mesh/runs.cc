@@ -208,7 +208,9 @@ namespace {
 
 detail::RunState& checked(const detail::MeshCore* mesh, detail::RunState* state, const char* call) {
   if (state == nullptr) {
-    base::throw_error(base::failure(ErrorCode::invalid_argument, "{}: the run is empty", call));
+    base::throw_error(base::failure(ErrorCode::invalid_argument,
+                                    "{}: the run is empty; call it on what Mesh::submit returned",
+                                    call));
   }
   if (mesh->is_forked()) {
     base::throw_error(base::failure(

@@ -221,7 +221,7 @@ Status MeshCore::publish_locked(const graph::RunDraft& draft, RunState& state) {
   }
   order_->find_waits(draft, runs_->in_flight());
   side_blocks_.clear();
-  for (const RunLane& lane : state.lanes) {
+  for (RunLane& lane : state.lanes) {
     // Rings are longer than there can be runs in flight.
     if (!link_->ring(lane.rank).has_room()) [[unlikely]] {
       return failure(ErrorCode::internal, "the ring of rank {} has no room: its head is damaged",
@@ -243,6 +243,7 @@ Status MeshCore::publish_locked(const graph::RunDraft& draft, RunState& state) {
     auto address = runs_->reserve_side(state, lane.rank, *bytes, side);
     if (!address) return std::move(address).error();
     frame::write_side(*address, beside);
+    lane.side_address = *address;
   }
 
   state.run = ++last_run_;

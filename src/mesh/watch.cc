@@ -120,12 +120,18 @@ std::string MeshCore::describe_task(const RunState& state, const RunLane& lane,
   const frame::TaskRecord& task = tasks[ordinal];
   std::string text = fmt::format("task {} ('{}'), number {} of {} on this rank", task.task,
                                  name_of(task), ordinal + 1, tasks.size());
+  const auto add_missing = [&](std::uint32_t on, base::TimelineValue wanted) {
+    const base::TimelineValue reached = link_->timeline(static_cast<int>(on)).peek();
+    if (reached >= wanted) return;
+    text += fmt::format(", waits for lane {} to reach {} (it is at {})", on, value_text(wanted),
+                        value_text(reached));
+  };
   for (const frame::WaitRecord& wait : frame::waits_of(lane.frame_address, task)) {
-    const auto wanted = base::TimelineValue::make(state.run, wait.tasks);
-    const base::TimelineValue reached = link_->timeline(static_cast<int>(wait.lane)).peek();
-    if (reached >= wanted) continue;
-    text += fmt::format(", waits for lane {} to reach {} (it is at {})", wait.lane,
-                        value_text(wanted), value_text(reached));
+    add_missing(wait.lane, base::TimelineValue::make(state.run, wait.tasks));
+  }
+  if (lane.side_address == nullptr) return text;
+  for (const frame::RunWait& wait : frame::run_waits_of(lane.side_address)) {
+    if (wait.before <= ordinal) add_missing(wait.lane, base::TimelineValue{wait.value});
   }
   return text;
 }

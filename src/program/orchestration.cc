@@ -288,11 +288,11 @@ const program::NamedKernel& OrchestratorImpl::find_kernel(std::string_view name,
   }
   const auto entry = mesh_.catalog->find(name);
   if (!entry) {
-    refuse(
-        failure(ErrorCode::invalid_argument,
-                "task {} on rank {} names kernel '{}', which this mesh does not have; it has: {}",
-                draft_.task_count(), rank, name, mesh_.catalog->describe())
-            .with_rank(rank));
+    refuse(failure(ErrorCode::invalid_argument,
+                   "task {} on rank {} names kernel '{}', which this mesh does not have; correct "
+                   "the name, or add the kernel by Mesh::load_kernels; the mesh has: {}",
+                   draft_.task_count(), rank, name, mesh_.catalog->describe())
+               .with_rank(rank));
   }
   last_kernel_ = kernels_.size();
   kernels_.push_back({std::string(name), *entry});

@@ -55,10 +55,12 @@ void ArgumentRef::fail_shard_on(const detail::ArgumentEntry* entry, std::uint32_
                                                               : "one shard already")
                     .with_rank(rank));
   }
-  throw_error(failure(ErrorCode::wrong_rank,
-                      "the stacked argument has {} shards and none on rank {}", entry->shard_count,
-                      rank)
-                  .with_rank(rank));
+  throw_error(
+      failure(ErrorCode::wrong_rank,
+              "the stacked argument has {} shards and none on rank {}; pass one that has, or "
+              "leave the rank out",
+              entry->shard_count, rank)
+          .with_rank(rank));
 }
 
 ArgumentRef ArgumentRef::operator[](int shard) const {

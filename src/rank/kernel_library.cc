@@ -53,7 +53,8 @@ base::Result<KernelLibrary> KernelLibrary::open(const std::string& path,
   if (expected && *digest != *expected) {
     return tl::unexpected(fault(path,
                                 "has the SHA-256 digest {}, but {} was loaded by the host: the "
-                                "file has changed",
+                                "file has changed; put the old one back, or close the mesh and "
+                                "open another",
                                 digest_text(*digest), digest_text(*expected)));
   }
   // An absolute path keeps dlopen from searching its own folders.
@@ -99,8 +100,11 @@ base::Status KernelLibrary::read_table() {
   const auto& table = *static_cast<const rankcast_kernel_table*>(symbol);
   // The version is read first: of another one nothing more is known.
   if (table.abi_version != RANKCAST_KERNEL_ABI_VERSION) {
-    return fault(path_, "has kernel ABI version {}, but this Rankcast runs version {}: rebuild it",
-                 table.abi_version, RANKCAST_KERNEL_ABI_VERSION);
+    return fault(
+        path_,
+        "has kernel ABI version {}, but this Rankcast runs version {}: rebuild it with the "
+        "rankcast/kernel_abi.h of this one",
+        table.abi_version, RANKCAST_KERNEL_ABI_VERSION);
   }
   if (table.struct_size < sizeof(rankcast_kernel_table) ||
       table.kernel_size < sizeof(rankcast_kernel)) {

@@ -81,9 +81,10 @@ void KernelRegistry::give_out_locked(std::uint32_t end) {
 base::Status KernelRegistry::check_space_locked(std::size_t count) const {
   const std::size_t used = base::load_relaxed(count_);  // relaxed: only written under mutex_
   if (count <= kCapacity - used) return {};
-  return base::failure(ErrorCode::out_of_memory,
-                       "{} kernel(s) more do not fit: {} of at most {} are in use", count, used,
-                       kCapacity);
+  return base::failure(
+      ErrorCode::out_of_memory,
+      "{} kernel(s) more do not fit: {} of at most {} are in use; open another mesh for them",
+      count, used, kCapacity);
 }
 
 base::Status KernelRegistry::check_name_locked(std::string_view name,

@@ -43,8 +43,7 @@ class TaskRunner {
  public:
   /// All are borrowed: they outlive this.
   TaskRunner(link::RankPort& port, KernelRegistry& kernels, device::Device& device,
-             const Buffers& buffers, Undefined& undefined,
-             frame::FlightRecorder& recorder) noexcept
+             const Buffers& buffers, Undefined& undefined, frame::FlightRecorder& recorder) noexcept
       : port_(port),
         kernels_(kernels),
         device_(device),

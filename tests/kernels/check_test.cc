@@ -32,15 +32,15 @@ TEST(Check, SumNamesTheArgumentThatDiffers) {
   HostTensor flat = f32({6});
   HostTensor turned = f32({3, 2});
   expect_refused(HostCall("rankcast.sum").in(a).in(a).in(a).in(half).out(a), 3,
-                 "argument 3: dtype f16, but argument 0 has f32");
+                 "argument 3: dtype f16, but argument 0 has f32; they must be equal");
   expect_refused(HostCall("rankcast.sum").in(a).in(flat).out(a), 1,
-                 "argument 1: shape [6], but argument 0 has [2, 3]");
+                 "argument 1: shape [6], but argument 0 has [2, 3]; they must be equal");
   expect_refused(HostCall("rankcast.sum").in(a).in(turned).out(a), 1,
-                 "argument 1: shape [3, 2], but argument 0 has [2, 3]");
+                 "argument 1: shape [3, 2], but argument 0 has [2, 3]; they must be equal");
   expect_refused(HostCall("rankcast.sum").in(a).out(half), 1,
-                 "argument 1: dtype f16, but argument 0 has f32");
+                 "argument 1: dtype f16, but argument 0 has f32; they must be equal");
   expect_refused(HostCall("rankcast.sum").in(a).out(flat), 1,
-                 "argument 1: shape [6], but argument 0 has [2, 3]");
+                 "argument 1: shape [6], but argument 0 has [2, 3]; they must be equal");
 }
 
 TEST(Check, SumNamesCountsAndDTypesThatItCannotTake) {
@@ -93,9 +93,9 @@ TEST(Check, CopyTakesTwoAlike) {
   expect_refused(HostCall("rankcast.copy").in(a).out(a).scalar(std::int64_t{1}), -1,
                  "1 scalar(s) given, but the kernel takes 0");
   expect_refused(HostCall("rankcast.copy").in(a).out(longer), 1,
-                 "argument 1: shape [3], but argument 0 has [2]");
+                 "argument 1: shape [3], but argument 0 has [2]; they must be equal");
   expect_refused(HostCall("rankcast.copy").in(a).out(wide), 1,
-                 "argument 1: dtype f64, but argument 0 has f32");
+                 "argument 1: dtype f64, but argument 0 has f32; they must be equal");
 }
 
 TEST(Check, FillTakesOneTensorAndAValueThatFits) {

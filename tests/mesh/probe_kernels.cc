@@ -1,5 +1,6 @@
 // A kernel library for tests of a whole mesh: it tells how often it was prepared and what it was
 // given.
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -84,17 +85,17 @@ int gate(const rankcast_kernel_context* /*context*/, void* /*state*/, const rank
   std::snprintf(path, sizeof(path), "%s/open.%lld", folder, number);
   for (int i = 0; i < 60'000; ++i) {
     if (access(path, F_OK) == 0) return RANKCAST_OK;
-    usleep(1000);
+    poll(nullptr, 0, 1);
   }
   std::snprintf(failure->text, sizeof(failure->text), "gate %lld was never opened", number);
   return RANKCAST_FAILED;
 }
 
 // Takes as many milliseconds as its scalar says.
-int sleep_for(const rankcast_kernel_context* /*context*/, void* /*state*/,
+int take_time(const rankcast_kernel_context* /*context*/, void* /*state*/,
               const rankcast_call* call, rankcast_failure* /*failure*/) {
   if (call->scalar_count != 1) return RANKCAST_FAILED;
-  usleep(static_cast<useconds_t>(call->scalars[0].value.i64) * 1000);
+  poll(nullptr, 0, static_cast<int>(call->scalars[0].value.i64));
   return RANKCAST_OK;
 }
 
@@ -128,7 +129,7 @@ constexpr rankcast_kernel kernels[] = {
     kernel("probe.refuses", nullptr, refuse, counts, nullptr),
     kernel("probe.dies", check, nullptr, die, nullptr),
     kernel("probe.gate", nullptr, nullptr, gate, nullptr),
-    kernel("probe.sleeps", nullptr, nullptr, sleep_for, nullptr),
+    kernel("probe.sleeps", nullptr, nullptr, take_time, nullptr),
 };
 
 }  // namespace

@@ -123,6 +123,53 @@ TEST_P(MeshWatch, ItNamesEverythingAndTheLastDispatchesOfEveryRank) {
   behind.wait();
 }
 
+TEST_P(MeshWatch, ARankThatWaitsForAnotherSaysForWhat) {
+  Mesh mesh = open(milliseconds(30));
+  const Program program("waits", [](Orchestrator& orch, const Arguments&) {
+    const Task first = orch.submit("probe.gate", 1, TaskArgs{}.scalar(0));
+    orch.submit("probe.sleeps", 2, TaskArgs{}.scalar(0));
+    orch.submit("probe.sleeps", 2, TaskArgs{}.scalar(0).after(first));
+  });
+  const rankcast::Run run = mesh.submit(program, {});
+  ASSERT_TRUE(gates_.entered(0));
+  const std::string number = std::to_string(run.dispatch_id());
+  EXPECT_TRUE(eventually([&] {
+    return !log_.lines(
+                    {"watchdog: rank 2: run " + number + ", task 2 ('probe.sleeps'), number 2 of 2",
+                     "waits for lane 1 to reach run " + number + ", 1 task (it is at run "})
+                .empty();
+  }));
+  EXPECT_FALSE(log_.lines({"watchdog: rank 1: run " + number + ", task 0 ('probe.gate')"}).empty());
+  gates_.open(0);
+  run.wait();
+}
+
+// A copy waits for the run that writes its source.
+TEST_P(MeshWatch, ARankThatWaitsForAnotherRunSaysForWhich) {
+  Mesh mesh = open(milliseconds(30));
+  const DeviceTensor source = mesh.alloc(1, {1}, DType::i64);
+  const DeviceTensor target = mesh.alloc(2, {1}, DType::i64);
+  const rankcast::Run writer =
+      mesh.submit(Program("writes",
+                          [&](Orchestrator& orch, const Arguments&) {
+                            orch.submit("probe.gate", 1, TaskArgs{}.out(source).scalar(0));
+                          }),
+                  {});
+  ASSERT_TRUE(gates_.entered(0));
+  const rankcast::Run copy = mesh.submit(
+      Program("copies", [&](Orchestrator& orch, const Arguments&) { orch.copy(target, source); }),
+      {});
+  const std::string number = std::to_string(writer.dispatch_id());
+  EXPECT_TRUE(eventually([&] {
+    return !log_.lines({"watchdog: rank 2: run " + std::to_string(copy.dispatch_id()), "('copy')",
+                        "waits for lane 1 to reach run " + number + ", 1 task"})
+                .empty();
+  }));
+  gates_.open(0);
+  writer.wait();
+  copy.wait();
+}
+
 TEST_P(MeshWatch, NothingIsSaidOfARunThatIsSlowAndMoves) {
   Mesh mesh = open(std::chrono::seconds(2));
   const Program slow("slow", [](Orchestrator& orch, const Arguments&) {
