@@ -26,7 +26,7 @@ from watched import QUICK_LIMITS, THOROUGH_LIMITS
 
 # Under the thread sanitizer the quick suites of these folders run: the ones with threads in them.
 TSAN_FOLDERS = {"base", "tensor", "memory", "frame", "program", "link", "rank", "mesh",
-                "mesh_allocations", "mesh_stress"}
+                "mesh_allocations", "mesh_random_programs", "mesh_stress"}
 
 SANITIZER_ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1",

@@ -1,6 +1,7 @@
 // A kernel library for tests of a whole mesh: it tells how often it was prepared and what it was
 // given.
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -63,6 +64,13 @@ int die(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankc
         rankcast_failure* /*failure*/) {
   static_cast<std::int64_t*>(call->tensors[0].data)[0] = 1;
   kill(getpid(), SIGKILL);
+  return RANKCAST_OK;
+}
+
+// Lets others run first, as often as its scalar says.
+int yield(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankcast_call* call,
+          rankcast_failure* /*failure*/) {
+  for (std::int64_t i = 0; i < call->scalars[0].value.i64; ++i) sched_yield();
   return RANKCAST_OK;
 }
 
@@ -130,6 +138,7 @@ constexpr rankcast_kernel kernels[] = {
     kernel("probe.dies", check, nullptr, die, nullptr),
     kernel("probe.gate", nullptr, nullptr, gate, nullptr),
     kernel("probe.sleeps", nullptr, nullptr, take_time, nullptr),
+    kernel("probe.yields", nullptr, nullptr, yield, nullptr),
 };
 
 }  // namespace
@@ -138,7 +147,7 @@ const rankcast_kernel_table rankcast_kernels = {
     .abi_version = RANKCAST_KERNEL_ABI_VERSION,
     .struct_size = sizeof(rankcast_kernel_table),
     .kernel_size = sizeof(rankcast_kernel),
-    .kernel_count = 6,
+    .kernel_count = 7,
     .kernels = kernels,
     .library_name = "probe",
     .library_version = "1",
