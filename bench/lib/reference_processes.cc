@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
-#include <span>
-#include <string_view>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "base/child_process.h"
 #include "base/event_fd.h"
 #include "base/fd.h"
+#include "base/greeting.h"
 #include "base/segment.h"
 #include "bench/lib/kernel_library.h"
 #include "bench/lib/reference_rank.h"
@@ -94,16 +93,9 @@ class ProcessRanks final : public ReferenceRanks {
     hello.memory_bytes = shared_.memory.bytes();
     hello.rank = rank;
     hello.library_bytes = static_cast<std::uint32_t>(program_.library.size());
-    std::vector<std::byte> bytes;
-    const auto append = [&bytes](const void* from, std::size_t count) {
-      const auto* first = static_cast<const std::byte*>(from);
-      bytes.insert(bytes.end(), first, first + count);
-    };
-    append(&hello, sizeof(hello));
-    append(program_.library.data(), program_.library.size());
-    append(program_.kernel.data(), program_.kernel.size());
     const std::array fds{shared_.fd.get()};
-    base::Status status = base::send_message(one.socket.get(), bytes, fds);
+    base::Status status =
+        base::send_greeting(one.socket.get(), hello, program_.library + program_.kernel, fds);
     // One that has ended already is found by find_lost.
     if (!status.ok() && status.code != ErrorCode::rank_lost) base::throw_error(std::move(status));
   }
@@ -151,24 +143,20 @@ std::unique_ptr<ReferenceRanks> process_ranks(ReferenceProgram program) {
 }
 
 void run_reference_process() {
-  auto message = base::receive_message(kSocket, base::Deadline::never());
-  ReferenceHello hello;
-  if (!message || message->bytes.size() < sizeof(hello) || message->fds.size() != 1) refuse_host();
-  std::memcpy(&hello, message->bytes.data(), sizeof(hello));
-  const std::string_view text(reinterpret_cast<const char*>(message->bytes.data()) + sizeof(hello),
-                              message->bytes.size() - sizeof(hello));
-  if (hello.magic != ReferenceHello::kMagic || hello.library_bytes > text.size()) refuse_host();
+  const auto greeting = base::receive_greeting<ReferenceHello>(kSocket, 1);
+  if (!greeting || greeting->header.library_bytes > greeting->text.size()) refuse_host();
+  const ReferenceHello& hello = greeting->header;
   const HostWatch watch(kSocket);
   const base::Segment segment = base::value_or_throw(
-      base::Segment::map_shared(message->fds.front().get(), hello.memory_bytes, true));
+      base::Segment::map_shared(greeting->fds.front().get(), hello.memory_bytes, true));
   const std::optional<ReferenceMemory> memory =
       ReferenceMemory::attach(segment.base(), segment.bytes());
   if (!memory || hello.rank < 0 || static_cast<std::size_t>(hello.rank) >= memory->ranks()) {
     refuse_host();
   }
 
-  const std::string library(text.substr(0, hello.library_bytes));
-  const std::string name(text.substr(hello.library_bytes));
+  const std::string library = greeting->text.substr(0, hello.library_bytes);
+  const std::string name = greeting->text.substr(hello.library_bytes);
   std::optional<KernelLibrary> kernels;
   const rankcast_kernel* kernel = nullptr;
   try {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <new>
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/fixed_text.h"
 
 namespace rankcast::mesh {
 namespace {
@@ -200,10 +200,7 @@ void RunTable::lose_lane(RunState& state, int rank, const std::string& end,
     report.error_task = retired < tasks.size() ? tasks[retired].task : frame::kNone;
     report.error_code = static_cast<std::uint8_t>(ErrorCode::rank_lost);
     report.error_argument = -1;
-    const std::string text = fmt::format("rank {} {}", rank, end);
-    const std::size_t length = std::min(text.size(), frame::kErrorTextBytes - 1);
-    std::memcpy(report.error_text, text.data(), length);
-    report.error_text[length] = '\0';
+    base::copy_text(fmt::format("rank {} {}", rank, end), report.error_text);
   }
 }
 

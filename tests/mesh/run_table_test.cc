@@ -83,8 +83,7 @@ class RunTableTest : public ::testing::Test {
     return error;
   }
   frame::RunRecord& record(const RunState& state) {
-    return *reinterpret_cast<frame::RunRecord*>(link_->shared() +
-                                                state.slot * frame::run_record_bytes(kWorld));
+    return *frame::SharedArea(link_->shared(), kWorld, kSlots).run_record(state.slot);
   }
   frame::LaneReport& report(const RunState& state, int rank) {
     return frame::lane_reports(&record(state))[rank];

@@ -15,8 +15,6 @@
 #include "base/atomic.h"
 #include "base/stream_store.h"
 #include "frame/encode.h"
-#include "frame/flight_recorder.h"
-#include "frame/records.h"
 #include "frame/shared_area.h"
 #include "link/link.h"
 #include "rank/ranks.h"
@@ -46,9 +44,7 @@ class ExecutorRig {
     options.shared_bytes = frame::SharedArea::bytes(world_size_, kRunRecords);
     options.spin = link::default_spin(world_size_, 50'000);
     link_ = link::find_link("thread").value()->create(options).value();
-    for (std::uint32_t i = 0; i < kRunRecords; ++i) {
-      new (link_->shared() + i * frame::run_record_bytes(world_size_)) frame::RunRecord();
-    }
+    area().create();
     outcomes_ = add_block(kOutcomes);
   }
   ~ExecutorRig() {
@@ -111,8 +107,7 @@ class ExecutorRig {
 
   /// Publishes the record and waits for its end.
   LaneResult run(int rank, const frame::Record& record) {
-    auto* run = reinterpret_cast<frame::RunRecord*>(
-        link_->shared() + record.run_record * frame::run_record_bytes(world_size_));
+    frame::RunRecord* const run = area().run_record(record.run_record);
     run->run = record.run;
     run->tasks = kOutcomes;
     run->outcomes = outcomes_;
@@ -149,6 +144,7 @@ class ExecutorRig {
   }
 
   link::Link& link() { return *link_; }
+  frame::SharedArea area() const { return {link_->shared(), world_size_, kRunRecords}; }
   /// What is done to the run record before the next runs are published.
   std::function<void(frame::RunRecord&)> damage_run;
   int world_size() const { return world_size_; }
