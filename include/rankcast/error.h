@@ -18,7 +18,7 @@ enum class ErrorCode : std::uint8_t {
   foreign_tensor,        ///< The tensor belongs to another mesh.
   wrong_rank,            ///< The tensor lives on another rank than the task that names it.
   undefined_contents,    ///< The buffer should have been written by a task that failed.
-  out_of_memory,         ///< Memory or table space of a rank is exhausted.
+  out_of_memory,         ///< Memory, table space, threads or descriptors are exhausted.
   ring_capacity,         ///< The run cannot fit into a ring of a rank, however long it waits.
   deadline_exceeded,     ///< open, close or a blocked submit ran out of time.
   cancelled,             ///< The run was cancelled before this work started.

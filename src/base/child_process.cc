@@ -69,9 +69,11 @@ Result<ChildProcess> ChildProcess::spawn(const std::string& program,
                                          std::span<const std::string> arguments,
                                          const Files& files) {
   const auto cannot = [&program](int error) {
-    const bool exhausted = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+    const bool no_file = error == EMFILE || error == ENFILE;
+    const bool exhausted = no_file || error == EAGAIN || error == ENOMEM;
     return unexpected_failure(exhausted ? ErrorCode::out_of_memory : ErrorCode::unsupported,
-                              "cannot start \"{}\": {}", program, std::strerror(error));
+                              "cannot start \"{}\": {}{}", program, std::strerror(error),
+                              no_file ? "; raise the limit of open files (ulimit -n)" : "");
   };
   Actions actions;
   posix_spawn_file_actions_addopen(actions.get(), STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -83,7 +85,8 @@ Result<ChildProcess> ChildProcess::spawn(const std::string& program,
     const auto [fd, number] = wanted[i];
     if (fd < 0) continue;
     copies[i] = moved_up(fd);
-    if (copies[i].empty()) return cannot(errno);
+    // fcntl says EINVAL where the limit is below the number asked for.
+    if (copies[i].empty()) return cannot(errno == EINVAL ? EMFILE : errno);
     posix_spawn_file_actions_adddup2(actions.get(), copies[i].get(), number);
   }
   posix_spawn_file_actions_addclosefrom_np(actions.get(), files.third >= 0 ? kThird + 1 : kThird);

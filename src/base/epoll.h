@@ -11,7 +11,7 @@ namespace rankcast::base {
 /// keep the entry alive.
 class Epoll {
  public:
-  /// Fails with `internal` when the process has no descriptor left.
+  /// Fails with `out_of_memory` when the process has no descriptor left.
   static Result<Epoll> create();
 
   /// Fails with `internal`: the system refuses more.

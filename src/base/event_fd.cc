@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/fault_point.h"
+#include "base/fd.h"
 
 namespace rankcast::base {
 
@@ -16,10 +17,7 @@ Result<EventFd> EventFd::create() {
   const int fd = RANKCAST_FAULT_POINT("base.eventfd") ? (errno = EMFILE, -1)
                                                       : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (fd < 0) {
-    return unexpected_failure(ErrorCode::out_of_memory,
-                              "no eventfd to be had ({}); raise the limit of open files "
-                              "(ulimit -n)",
-                              std::strerror(errno));
+    return tl::unexpected(no_descriptor("eventfd"));
   }
   return EventFd(fd);
 }

@@ -9,7 +9,7 @@ namespace rankcast::base {
 /// by any thread while the object lives.
 class EventFd {
  public:
-  /// Fails with `internal` and the error's text when the process has no descriptor left.
+  /// Fails with `out_of_memory` when the process has no descriptor left.
   static Result<EventFd> create();
 
   /// Takes over a descriptor that was inherited or received; closes it in the end.

@@ -36,11 +36,11 @@ class Fd {
   int fd_ = -1;
 };
 
-/// The failure of a system call that makes descriptors, from errno: `internal`, and what to do when
-/// there are none left.
+/// The failure of a system call that makes descriptors, from errno: `out_of_memory` and what to do
+/// when there are none left, else `internal`.
 Status no_descriptor(const char* call);
 
-/// A descriptor of a process that becomes readable when it has ended. Fails with `internal`.
+/// A descriptor of a process that becomes readable when it has ended. Fails as no_descriptor says.
 Result<Fd> open_pidfd(int pid);
 
 /// Both ends of a connected socket that keeps messages apart (SOCK_SEQPACKET), close-on-exec.

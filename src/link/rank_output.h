@@ -32,7 +32,7 @@ class RankOutput {
   };
 
   /// Once: makes the pipes, of which `ends` gets the writing ends; `events` watches them. Fails
-  /// with `internal` when the process has no descriptor left.
+  /// with `out_of_memory` when the process has no descriptor left.
   base::Status open(const base::Epoll& events, Ends* ends);
 
   /// Takes what is there, without waiting, and adds it to `all`.

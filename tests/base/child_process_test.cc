@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,6 +171,24 @@ TEST(ChildProcess, WhatCannotBeStartedIsNamed) {
   EXPECT_EQ(refused("/bin/true").code, ErrorCode::out_of_memory);
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
+}
+
+// Whatever call it is that finds no descriptor left.
+TEST(ChildProcess, WithFewDescriptorsItSaysWhatToDo) {
+  const auto pipe = output_pipe().value();
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  for (const rlim_t few : {8u, 16u, 17u}) {
+    const rlimit tight{few, limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    const auto spawned = ChildProcess::spawn(
+        "/bin/true", {},
+        {.standard_output = pipe.second.get(), .standard_error = pipe.second.get()});
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ASSERT_FALSE(spawned) << few;
+    EXPECT_EQ(spawned.error().code, ErrorCode::out_of_memory) << spawned.error().text;
+    EXPECT_THAT(spawned.error().text, HasSubstr("ulimit -n"));
+  }
 }
 
 }  // namespace
