@@ -65,11 +65,12 @@ struct RankInfo {
 /// One dispatch that a rank took.
 struct DispatchRecord {
   std::uint64_t dispatch_id = 0;
-  std::uint32_t tasks = 0;    ///< Of this rank.
-  bool done = false;          ///< False: the rank is at it, or died at it.
-  bool good = false;          ///< Once done: no task of it failed there.
-  std::int64_t entry_ns = 0;  ///< CLOCK_MONOTONIC.
-  std::int64_t exit_ns = 0;   ///< Once done.
+  std::uint32_t tasks = 0;     ///< Of this rank.
+  bool loads_kernels = false;  ///< It is a `load_kernels`, which has no tasks.
+  bool done = false;           ///< False: the rank is at it, or died at it.
+  bool good = false;           ///< Once done: nothing of it failed there.
+  std::int64_t entry_ns = 0;   ///< CLOCK_MONOTONIC.
+  std::int64_t exit_ns = 0;    ///< Once done.
 };
 
 /// Counters since the mesh was opened, and its memory now.
@@ -141,8 +142,9 @@ class RANKCAST_API Mesh {
   int world_size() const;
   std::vector<RankInfo> ranks() const;
   MeshStats stats() const;
-  /// The last dispatches that `rank` took, transfers among them, the newest first: up to 256, also
-  /// of a rank that is lost. Looks at memory that the rank writes; costs it nothing.
+  /// The last dispatches that `rank` took, transfers and loads of kernels among them, the newest
+  /// first: up to 256, also of a rank that is lost. Looks at memory that the rank writes; costs it
+  /// nothing.
   std::vector<DispatchRecord> last_dispatches(int rank) const;
 
   /// A tensor on `rank`; its contents are unspecified. Throws `out_of_memory` naming the bytes, and

@@ -50,15 +50,17 @@ FlightRecorder::FlightRecorder(FlightEntry* entries, bool tells_tasks) noexcept
   number_ = next == 0 ? ~std::uint64_t{0} : next - 1;  // enter() goes on to the next
 }
 
-void FlightRecorder::enter(std::uint64_t run, std::uint32_t tasks, std::int64_t entry_ns) noexcept {
+void FlightRecorder::enter(const Record& record, std::int64_t entry_ns) noexcept {
   ++number_;
   FlightEntry& entry = entries_[number_ % kFlights];
   base::store_relaxed(  // relaxed: carried along by the release stores below
       entry.stamp, stamp_of(number_, writing_entry));
-  base::store_release(entry.run, run);                           // pairs: flight-entry
-  base::store_release(entry.entry_ns, entry_ns);                 // pairs: flight-entry
-  base::store_release(entry.tasks, tasks);                       // pairs: flight-entry
-  if (tells_tasks_) base::store_release(entry.at_task, 0u);      // pairs: flight-entry
+  base::store_release(entry.run, record.run);      // pairs: flight-entry
+  base::store_release(entry.entry_ns, entry_ns);   // pairs: flight-entry
+  base::store_release(entry.tasks, record.tasks);  // pairs: flight-entry
+  base::store_release(                             // pairs: flight-entry
+      entry.kind, static_cast<std::uint32_t>(record.kind));
+  if (tells_tasks_) base::store_release(entry.at_task, 0u);  // pairs: flight-entry
   base::store_release(entry.stamp, stamp_of(number_, entered));  // pairs: flight-entry
 }
 
@@ -84,12 +86,14 @@ std::vector<Flight> read_flights(const FlightEntry* entries, std::size_t most) {
     const auto number = number_of(stamp);
     if (!number) continue;
     Flight flight;
-    flight.run = base::load_acquire(entry.run);                // pairs: flight-entry
-    flight.entry_ns = base::load_acquire(entry.entry_ns);      // pairs: flight-entry
-    flight.exit_ns = base::load_acquire(entry.exit_ns);        // pairs: flight-entry
-    flight.tasks = base::load_acquire(entry.tasks);            // pairs: flight-entry
-    flight.error_code = base::load_acquire(entry.error_code);  // pairs: flight-entry
-    flight.task = base::load_acquire(entry.at_task) - 1;       // pairs: flight-entry
+    flight.run = base::load_acquire(entry.run);                 // pairs: flight-entry
+    flight.entry_ns = base::load_acquire(entry.entry_ns);       // pairs: flight-entry
+    flight.exit_ns = base::load_acquire(entry.exit_ns);         // pairs: flight-entry
+    flight.tasks = base::load_acquire(entry.tasks);             // pairs: flight-entry
+    flight.error_code = base::load_acquire(entry.error_code);   // pairs: flight-entry
+    const std::uint32_t kind = base::load_acquire(entry.kind);  // pairs: flight-entry
+    flight.loads_kernels = kind == static_cast<std::uint32_t>(RecordKind::load_kernels);
+    flight.task = base::load_acquire(entry.at_task) - 1;  // pairs: flight-entry
     flight.left = stamp == stamp_of(*number, left);
     // relaxed: the acquire loads above come first
     if (base::load_relaxed(entry.stamp) != stamp) continue;
@@ -107,8 +111,10 @@ std::vector<Flight> read_flights(const FlightEntry* entries, std::size_t most) {
 std::string describe_flights(std::span<const Flight> flights, std::int64_t now_ns) {
   std::string text;
   for (const Flight& flight : flights) {
-    text += fmt::format("{}run {} ({} task{}) ", text.empty() ? "" : "; ", flight.run, flight.tasks,
-                        flight.tasks == 1 ? "" : "s");
+    if (!text.empty()) text += "; ";
+    text += flight.loads_kernels ? fmt::format("run {} (kernel library) ", flight.run)
+                                 : fmt::format("run {} ({} task{}) ", flight.run, flight.tasks,
+                                               flight.tasks == 1 ? "" : "s");
     if (!flight.left) {
       text += fmt::format("entered {} before and not left", duration_text(flight.entry_ns, now_ns));
       continue;

@@ -35,6 +35,7 @@ struct alignas(base::kCacheLine) FlightEntry {
   Word<std::int64_t> exit_ns{0};
   Word<std::uint32_t> tasks{0};
   Word<std::uint32_t> error_code{0};
+  Word<std::uint32_t> kind{0};  // a RecordKind
   // 1 + ordinal of the task that the rank is at; 0: before its first, or it does not tell.
   Word<std::uint32_t> at_task{0};
 };
@@ -47,8 +48,8 @@ class FlightRecorder {
   /// `tells_tasks`: at_task is written, for a watchdog that asks where the rank is.
   explicit FlightRecorder(FlightEntry* entries, bool tells_tasks = false) noexcept;
 
-  /// The rank has taken the record of a run.
-  void enter(std::uint64_t run, std::uint32_t tasks, std::int64_t entry_ns) noexcept;
+  /// The rank has taken this record.
+  void enter(const Record& record, std::int64_t entry_ns) noexcept;
   /// It comes to a task of the frame at hand, which may wait before it starts. One store into the
   /// entry's line; one predictable branch where nobody asks.
   void at_task(std::uint32_t ordinal) noexcept {
@@ -68,7 +69,8 @@ class FlightRecorder {
 struct Flight {
   std::uint64_t run = 0;
   std::uint32_t tasks = 0;
-  bool left = false;  // false: the rank had not come to its end
+  bool loads_kernels = false;  // it is no program's run
+  bool left = false;           // false: the rank had not come to its end
   std::uint32_t error_code = 0;
   std::uint32_t task = kNone;  // ordinal of the task that it came to last, where the rank tells
   std::int64_t entry_ns = 0;
@@ -82,8 +84,8 @@ std::vector<Flight> read_flights(const FlightEntry* entries, std::size_t most);
 /// "1.2 ms": between two readings of the clock, which may be any numbers.
 std::string duration_text(std::int64_t from_ns, std::int64_t to_ns);
 
-/// "run 812 (3 tasks) entered 1.2 ms before and not left; run 811 (3 tasks) good, 3.1 us"; empty
-/// for none. `now_ns`: what "before" counts from.
+/// "run 812 (3 tasks) entered 1.2 ms before and not left; run 811 (kernel library) good, 3.1 us";
+/// empty for none. `now_ns`: what "before" counts from.
 std::string describe_flights(std::span<const Flight> flights, std::int64_t now_ns);
 
 }  // namespace rankcast::frame

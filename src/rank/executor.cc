@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/fixed_text.h"
 #include "base/log.h"
 
 namespace rankcast::rank {
@@ -86,7 +87,7 @@ bool Executor::refuse(const frame::Record& record) {
 
 void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
   frame::RunRecord* run = area_.run_record(record.run_record);
-  recorder_.enter(record.run, record.tasks, entry_ns);
+  recorder_.enter(record, entry_ns);
   LaneError error;
   error.status = frame::check_record(record, port_.rank());
   if (error.status.ok()) error.status = take_side(record);
@@ -108,9 +109,7 @@ void Executor::run_record(const frame::Record& record, std::int64_t entry_ns) {
   report.error_code = static_cast<std::uint8_t>(error.status.code);
   if (!error.status.ok()) [[unlikely]] {
     report.error_argument = error.status.argument;
-    const std::size_t length = std::min(error.status.text.size(), frame::kErrorTextBytes - 1);
-    std::memcpy(report.error_text, error.status.text.data(), length);
-    report.error_text[length] = '\0';
+    base::copy_text(error.status.text, report.error_text);
   }
   report.exit_ns = base::now_ns();
   recorder_.leave(report.error_code, report.exit_ns);

@@ -12,7 +12,7 @@ namespace {
 
 // Fills a RankEnvironment in which only this rank's plan is.
 base::Status read_hello(std::string_view text, int rank, RankEnvironment* environment) {
-  const nlohmann::json hello = nlohmann::json::parse(text);
+  const nlohmann::json hello = nlohmann::json::from_cbor(text);
   auto plans = plan_ranks(hello.at("device").get<std::string>());
   if (!plans) return std::move(plans).error();
   environment->plans.resize(static_cast<std::size_t>(rank) + 1);
@@ -48,7 +48,10 @@ std::string hello_of(const RankEnvironment& environment, int rank) {
                                   {"first_kernel", place.first_kernel},
                                   {"kernel_count", place.kernel_count}});
   }
-  return hello.dump();
+  // Not as text: a path is bytes, of which not all are UTF-8.
+  std::string bytes;
+  nlohmann::json::to_cbor(hello, bytes);
+  return bytes;
 }
 
 void rank_main_of(std::string_view hello, link::RankPort& port) noexcept {

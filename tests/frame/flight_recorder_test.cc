@@ -21,8 +21,17 @@ class FlightRecorderTest : public ::testing::Test {
     for (const Flight& flight : read_flights(entries_->data(), most)) runs.push_back(flight.run);
     return runs;
   }
+  /// Every fifth loads kernels.
+  static Record record_of(std::uint64_t run, std::uint32_t tasks) {
+    Record record;
+    record.run = run;
+    record.tasks = tasks;
+    if (run % 5 == 0) record.kind = RecordKind::load_kernels;
+    return record;
+  }
   static void fly(FlightRecorder& recorder, std::uint64_t run, std::uint32_t error_code = 0) {
-    recorder.enter(run, static_cast<std::uint32_t>(run % 7), static_cast<std::int64_t>(10 * run));
+    recorder.enter(record_of(run, static_cast<std::uint32_t>(run % 7)),
+                   static_cast<std::int64_t>(10 * run));
     recorder.leave(error_code, static_cast<std::int64_t>(10 * run + 4));
   }
 
@@ -38,7 +47,7 @@ TEST_F(FlightRecorderTest, NothingAtFirst) {
 TEST_F(FlightRecorderTest, TellsTheNewestFirst) {
   FlightRecorder recorder(entries_->data());
   for (std::uint64_t run = 1; run <= 3; ++run) fly(recorder, run);
-  recorder.enter(9, 2, 900);
+  recorder.enter(record_of(9, 2), 900);
   EXPECT_THAT(runs(), ::testing::ElementsAre(9, 3, 2, 1));
   EXPECT_THAT(runs(2), ::testing::ElementsAre(9, 3));
   const std::vector<Flight> flights = read_flights(entries_->data(), 2);
@@ -103,10 +112,12 @@ TEST_F(FlightRecorderTest, IsToldInWords) {
        .error_code = static_cast<std::uint32_t>(ErrorCode::task_failed),
        .entry_ns = 0,
        .exit_ns = 2'500'000'000},
-      {.run = 809, .tasks = 1, .left = true, .error_code = 77, .entry_ns = 5, .exit_ns = 0}};
+      {.run = 809, .tasks = 1, .left = true, .error_code = 77, .entry_ns = 5, .exit_ns = 0},
+      {.run = 808, .loads_kernels = true, .left = true, .entry_ns = 0, .exit_ns = 90'000}};
   EXPECT_EQ(describe_flights(flights, 2'200'000),
             "run 812 (3 tasks) entered 1.2 ms before and not left; run 811 (1 task) good, 3.1 us; "
-            "run 810 (1 task) task_failed, 2.5 s; run 809 (1 task) unknown outcome, 0.0 us");
+            "run 810 (1 task) task_failed, 2.5 s; run 809 (1 task) unknown outcome, 0.0 us; "
+            "run 808 (kernel library) good, 90.0 us");
 }
 
 TEST_F(FlightRecorderTest, NonsenseIsToldAsWell) {
@@ -136,6 +147,7 @@ TEST_F(FlightRecorderTest, ATornEntryIsNotTold) {
     for (const Flight& flight : read_flights(entries_->data(), kFlights)) {
       ASSERT_EQ(flight.entry_ns, static_cast<std::int64_t>(10 * flight.run));
       ASSERT_EQ(flight.tasks, flight.run % 7);
+      ASSERT_EQ(flight.loads_kernels, flight.run % 5 == 0);
       if (!flight.left) continue;
       ASSERT_EQ(flight.exit_ns, static_cast<std::int64_t>(10 * flight.run + 4));
       ASSERT_EQ(flight.error_code, flight.run % 2 == 0 ? 0u : 10u);

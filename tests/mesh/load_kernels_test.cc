@@ -99,6 +99,52 @@ TEST_F(MeshLoadKernels, AKernelThatEndsItsRankFailsTheRunAlone) {
   expect_runs();
 }
 
+TEST_F(MeshLoadKernels, APathIsBytesOfWhichNotAllAreUtf8) {
+  const std::string odd = folder_.path("odd_\xff\xfe.so");
+  std::filesystem::copy_file(RANKCAST_TEST_PROBE_KERNELS, odd);
+  mesh_.load_kernels(odd);
+  expect_runs();
+  mesh_.restart_rank(1);
+  expect_runs();
+  std::filesystem::remove(odd);
+  expect_error(ErrorCode::invalid_argument, {"rank 1", "odd_??.so", "no such file"},
+               [&] { mesh_.restart_rank(1); });
+}
+
+TEST_F(MeshLoadKernels, OfALongPathARankTellsWhatIsWrong) {
+  std::string folder = folder_.path("");
+  while (folder.size() < 1200) {
+    folder += std::string(100, 'x') + "/";
+    std::filesystem::create_directory(folder);
+  }
+  const std::string library = folder + "probe.so";
+  std::filesystem::copy_file(RANKCAST_TEST_PROBE_KERNELS, library);
+  setenv("RANKCAST_TEST_PROBE_UNLINKS", library.c_str(), 1);
+  expect_error(ErrorCode::invalid_argument, {"rank 0", folder_.path(""), " [...] ", "no such file"},
+               [&] { mesh_.load_kernels(library); });
+  unsetenv("RANKCAST_TEST_PROBE_UNLINKS");
+  std::filesystem::copy_file(RANKCAST_TEST_PROBE_KERNELS, library);
+  mesh_.load_kernels(library);
+  std::filesystem::remove(library);
+  expect_error(ErrorCode::invalid_argument, {"rank 1", folder_.path(""), " [...] ", "no such file"},
+               [&] { mesh_.restart_rank(1); });
+}
+
+TEST_F(MeshLoadKernels, IsADispatchOfItsOwnKind) {
+  mesh_.load_kernels(library_);
+  expect_runs();
+  const std::vector<DispatchRecord> flights = mesh_.last_dispatches(2);
+  ASSERT_EQ(flights.size(), 2u + 1u) << "a run, a download, and before them:";
+  EXPECT_TRUE(flights[2].loads_kernels);
+  EXPECT_TRUE(flights[2].good);
+  EXPECT_EQ(flights[2].tasks, 0u);
+  EXPECT_FALSE(flights[1].loads_kernels);
+  kill(mesh_.ranks()[2].process, SIGKILL);
+  ASSERT_TRUE(eventually([&] { return mesh_.ranks()[2].lost; }));
+  expect_error(ErrorCode::rank_lost, {"(kernel library) good"},
+               [&] { mesh_.alloc(2, {1}, DType::u8); });
+}
+
 TEST_F(MeshLoadKernels, ARankThatIsGoneGetsThemWithItsSuccessor) {
   kill(mesh_.ranks()[1].process, SIGKILL);
   ASSERT_TRUE(eventually([&] { return mesh_.ranks()[1].lost; }));

@@ -1,7 +1,6 @@
 // A kernel library for tests of a whole mesh: it tells how often it was prepared and what it was
 // given.
 #include <poll.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string>
 
 #include "rankcast/kernel_abi.h"
 
@@ -67,17 +68,40 @@ int die(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankc
   return RANKCAST_OK;
 }
 
-// Lets others run first, as often as its scalar says.
-int yield(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankcast_call* call,
-          rankcast_failure* /*failure*/) {
-  for (std::int64_t i = 0; i < call->scalars[0].value.i64; ++i) sched_yield();
-  return RANKCAST_OK;
-}
-
 int refuse(const rankcast_kernel_context* /*context*/, const rankcast_call* /*call*/,
            rankcast_preparation* /*preparation*/, rankcast_failure* failure) {
   std::snprintf(failure->text, sizeof(failure->text), "cannot be prepared here");
   return RANKCAST_FAILED;
+}
+
+// Where its inputs are, in its output: address and elements of each.
+int where(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankcast_call* call,
+          rankcast_failure* /*failure*/) {
+  auto* out = static_cast<std::int64_t*>(call->tensors[call->tensor_count - 1].data);
+  for (std::uint32_t i = 0; i + 1 < call->tensor_count; ++i) {
+    out[2 * i] = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(call->tensors[i].data));
+    out[2 * i + 1] = call->tensors[i].shape[0];
+  }
+  return RANKCAST_OK;
+}
+
+int plus_one(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankcast_call* call,
+             rankcast_failure* /*failure*/) {
+  static_cast<std::int64_t*>(call->tensors[0].data)[0] += 1;
+  return RANKCAST_OK;
+}
+
+// Tells by a file that it is there, and waits until somebody writes to a pipe of that name.
+int pipe_gate(const rankcast_kernel_context* /*context*/, void* /*state*/,
+              const rankcast_call* /*call*/, rankcast_failure* /*failure*/) {
+  const char* path = std::getenv("RANKCAST_TEST_PROBE_GATE");
+  if (path == nullptr) return RANKCAST_FAILED;
+  if (std::FILE* entered = std::fopen((std::string(path) + ".entered").c_str(), "w"))
+    std::fclose(entered);
+  std::FILE* pipe = std::fopen(path, "r");
+  if (pipe == nullptr) return RANKCAST_FAILED;
+  std::fclose(pipe);
+  return RANKCAST_OK;
 }
 
 // Blocks until the file `open.N` is in the folder that RANKCAST_TEST_PROBE_GATES names; N is its
@@ -136,9 +160,11 @@ constexpr rankcast_kernel kernels[] = {
     kernel("probe.counts", check, nullptr, counts, nullptr),
     kernel("probe.refuses", nullptr, refuse, counts, nullptr),
     kernel("probe.dies", check, nullptr, die, nullptr),
+    kernel("probe.where", nullptr, nullptr, where, nullptr),
+    kernel("probe.plus_one", check, nullptr, plus_one, nullptr),
+    kernel("probe.pipe_gate", nullptr, nullptr, pipe_gate, nullptr),
     kernel("probe.gate", nullptr, nullptr, gate, nullptr),
     kernel("probe.sleeps", nullptr, nullptr, take_time, nullptr),
-    kernel("probe.yields", nullptr, nullptr, yield, nullptr),
 };
 
 }  // namespace
@@ -147,7 +173,7 @@ const rankcast_kernel_table rankcast_kernels = {
     .abi_version = RANKCAST_KERNEL_ABI_VERSION,
     .struct_size = sizeof(rankcast_kernel_table),
     .kernel_size = sizeof(rankcast_kernel),
-    .kernel_count = 7,
+    .kernel_count = std::size(kernels),
     .kernels = kernels,
     .library_name = "probe",
     .library_version = "1",

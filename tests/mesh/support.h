@@ -48,11 +48,7 @@ bool eventually(Condition condition) {
 }
 
 /// For suites whose cases hold on every link: GetParam() is its name.
-class OnEachLink : public ::testing::TestWithParam<std::string> {
- protected:
-  /// Kernels of tests are functions of this process, which ranks of their own do not have.
-  static bool calls_functions_of_the_test() { return GetParam() == "thread"; }
-};
+class OnEachLink : public ::testing::TestWithParam<std::string> {};
 inline std::string name_of_link(const ::testing::TestParamInfo<std::string>& test) {
   return test.param;
 }

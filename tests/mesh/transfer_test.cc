@@ -1,9 +1,15 @@
 // Uploads and downloads: every dtype, every mismatch, order with submitted work.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
+#include "base/fd.h"
 #include "mesh/support.h"
+#include "support/temp_folder.h"
 
 namespace rankcast::test {
 namespace {
@@ -123,27 +129,27 @@ TEST_P(MeshTransfer, AStackWithOneStaleShardMovesNothing) {
 }
 
 TEST_P(MeshTransfer, ComesAfterWorkThatWasSubmittedBefore) {
-  if (!calls_functions_of_the_test()) GTEST_SKIP() << "its kernels are functions of the test";
-  const auto gate = add_gate(mesh_);
-  const OpenAtEnd open(gate);
-  mesh_.register_kernel("test.plus_one", [](const KernelCall& call) {
-    *static_cast<std::int64_t*>(call.tensors[0].data) += 1;
-  });
+  const TempFolder folder;
+  const std::string gate = folder.path("gate");
+  ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
+  setenv("RANKCAST_TEST_PROBE_GATE", gate.c_str(), 1);
+  mesh_ = open();  // its ranks know the gate
+  mesh_.load_kernels(RANKCAST_TEST_PROBE_KERNELS);
   const std::int64_t start = 10;
   const DeviceTensor tensor = mesh_.alloc(1, HostView(&start, {1}));
   const Program add("add", [](Orchestrator& orch, const Arguments& args) {
-    orch.submit("test.gate", 1, TaskArgs{});
-    orch.submit("test.plus_one", 1, TaskArgs{}.inout(args[0]));
+    orch.submit("probe.gate", 1, TaskArgs{});
+    orch.submit("probe.plus_one", 1, TaskArgs{}.inout(args[0]));
   });
   const rankcast::Run first = mesh_.submit(add, {tensor});
   const rankcast::Run second = mesh_.submit(add, {tensor});
-  gate->wait_entered(1);
+  EXPECT_TRUE(eventually([&] { return std::filesystem::exists(gate + ".entered"); }));
 
   std::int64_t seen = -1;
   std::thread reader([&] { seen = values_of<std::int64_t>(mesh_, tensor)[0]; });
   EXPECT_TRUE(eventually([&] { return mesh_.stats().transfers == 2; }));
   EXPECT_FALSE(first.done());
-  gate->open();
+  const base::Fd opened(::open(gate.c_str(), O_RDWR | O_CLOEXEC));  // from here on for all
   reader.join();
   EXPECT_EQ(seen, 12);
 
@@ -154,6 +160,7 @@ TEST_P(MeshTransfer, ComesAfterWorkThatWasSubmittedBefore) {
   mesh_.submit(add, {tensor}).wait();
   EXPECT_EQ(values_of<std::int64_t>(mesh_, tensor)[0], 101);
   for (const rankcast::Run* run : {&first, &second, &third}) run->wait();
+  unsetenv("RANKCAST_TEST_PROBE_GATE");
 }
 
 TEST_P(MeshTransfer, CountsAsARunOfItsOwn) {
