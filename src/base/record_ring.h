@@ -148,12 +148,13 @@ class RingReader {
   std::uint64_t taken_ = 0;
 };
 
-/// Keeper, for a rank whose executor is known to be gone (PROTOCOL P6): every published record
-/// counts as taken.
+/// For a rank that is known to be gone (PROTOCOL P6): every record that the host has published
+/// counts as taken, and what the rank wrote over tail and head is no more.
 template <class Atomics>
-void drop_pending_records(const BasicRingTail<Atomics>& tail,
-                          BasicRingHead<Atomics>& head) noexcept {
-  store_release(head.count, load_acquire(tail.count));  // pairs: ring-tail, ring-head
+void drop_pending_records(BasicRingTail<Atomics>& tail, BasicRingHead<Atomics>& head,
+                          std::uint64_t published) noexcept {
+  store_seq_cst(tail.count, published);  // pairs: ring-tail
+  store_release(head.count, published);  // pairs: ring-head
 }
 
 }  // namespace rankcast::base

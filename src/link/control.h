@@ -36,8 +36,7 @@ using RankRing = base::RingReader<RecordBytes>;
 enum class RankState : std::uint32_t {
   starting,
   ready,
-  failed,   // it never became ready, or it gave up: error_code and report say why
-  stopped,  // it took the record that told it to stop; only ranks in other processes say so
+  failed,  // it never became ready, or it gave up: error_code and report say why
 };
 
 inline constexpr std::size_t kReportBytes = 440;

@@ -26,7 +26,7 @@ Link::Link(Control control, base::KeeperSignal& keeper, base::SpinPolicy spin)
 
 void Link::retire_lost_rank(int rank, base::TimelineValue end) noexcept {
   Channel& channel = control_.channel(rank);
-  base::store_release(channel.head.count, ring(rank).published());  // pairs: ring-head
+  base::drop_pending_records(channel.tail, channel.head, ring(rank).published());
   channel.timeline.take_over(end);
   control_.doorbell().clear_for_dead_rank(rank);
   base::store_seq_cst(control_.rank_was_lost(), 1u);

@@ -35,8 +35,8 @@ struct LinkOptions {
 };
 
 /// What a rank runs, in its own thread or process: reports through its port, then takes records
-/// until it is told to stop. Must not throw. On a link whose ranks are other processes it is the
-/// main function of theirs that stands for it.
+/// until it is told to stop. A rank whose main function returns otherwise is lost. Must not throw.
+/// On a link whose ranks are other processes it is the main function of theirs that stands for it.
 using RankMain = std::function<void(RankPort& port)>;
 
 /// How ranks are started. Which of the two a link uses is its own affair.
@@ -56,7 +56,7 @@ enum class Access : std::uint8_t {
   all_write,     // every rank: what ranks tell each other and the host about runs
 };
 
-/// A rank that has ended though nobody had told it to.
+/// A rank that has ended though the host had not told it to.
 struct LostRank {
   int rank = 0;
   /// How, and what it printed last: "was killed by signal 9 (Killed); it printed last: ...".
@@ -78,6 +78,10 @@ class Link {
   /// last if it has an output of its own; the caller then stops those that run.
   virtual base::Status start(RankStart start, base::Deadline deadline) = 0;
 
+  /// From here on the end of a rank is no loss. Before the records that tell ranks to end are
+  /// published: whether a rank was told to is the host's to know, never the rank's to say.
+  virtual void expect_ends() = 0;
+
   /// Waits until every rank has ended, after each was given a record that tells it to. Returns
   /// those that have not by the deadline; what they use stays alive for as long as they do. A link
   /// that can kill kills them instead, and returns none.
@@ -86,17 +90,18 @@ class Link {
   /// Id of the process in which a rank runs, or ran last.
   virtual int process_of(int rank) = 0;
 
-  // ---- Ranks that can die alone (PROTOCOL P6): where they are processes. The keeper's thread
-  // calls take_lost; kill and restart are called by one thread at a time, outside of the mesh's
-  // mutex.
+  // ---- Ranks that end alone (PROTOCOL P6). The keeper's thread calls take_lost; kill and restart
+  // are called by one thread at a time, outside of the mesh's mutex.
 
-  virtual bool can_lose_ranks() const noexcept { return false; }
   /// For the keeper's `poll`: readable when take_lost has something to do. The same descriptor for
-  /// the life of the link; -1 where no rank can be lost.
-  virtual int events_fd() const noexcept { return -1; }
-  /// Does what came: passes on what ranks print, and answers which ranks have ended. Each is
-  /// reaped, told once, and touches no memory any more.
-  virtual std::vector<LostRank> take_lost() { return {}; }
+  /// the life of the link.
+  virtual int events_fd() const noexcept = 0;
+  /// Does what came: passes on what ranks print, sends them what they ask for, and answers which
+  /// ranks have ended. Each is reaped, told once, and touches no memory any more.
+  virtual std::vector<LostRank> take_lost() = 0;
+
+  /// True where ranks are processes: one can be killed, and have a successor.
+  virtual bool can_restart_ranks() const noexcept { return false; }
   /// Ends a rank that may still live, waits until it is gone, and says how it ended; take_lost does
   /// not tell it again.
   virtual std::string kill(int /*rank*/) { return {}; }
@@ -110,12 +115,13 @@ class Link {
 
   /// Adds memory that the host writes, zeroed, page-aligned; returns its id. `owner` is a rank, or
   /// -1 with Access::all_write. A rank may use the id once a record that was published after this
-  /// call says so. Segments stay until the link is gone; a successor reaches its predecessor's.
+  /// call says so. Waits for no rank. Segments stay until the link is gone; a successor reaches its
+  /// predecessor's.
   virtual base::Result<std::uint32_t> add_segment(std::uint64_t bytes, int owner,
                                                   Access access) = 0;
   /// Makes a segment of another rank's tensors readable for `reader`, from the next record on.
-  /// Costs nothing the second time. Fails when the rank does not take what it is sent.
-  virtual base::Status let_read(std::uint32_t id, int reader) = 0;
+  /// Costs nothing the second time. Waits for no rank.
+  virtual void let_read(std::uint32_t id, int reader) = 0;
   /// The host's address of a segment.
   virtual std::byte* segment(std::uint32_t id) noexcept = 0;
 
@@ -132,9 +138,9 @@ class Link {
   /// The host's end of a rank's ring.
   HostRing& ring(int rank) noexcept { return rings_[static_cast<std::size_t>(rank)]; }
 
-  /// The host's part for a rank that is gone, as P6 has it: its ring is empty, its timeline is at
-  /// `end`, where its last record would have brought it, and it sleeps nowhere. Under the mesh's
-  /// mutex.
+  /// The host's part for a rank that is gone, as P6 has it: its ring is empty, whatever it wrote
+  /// there, its timeline is at `end`, where its last record would have brought it, and it sleeps
+  /// nowhere. Under the mesh's mutex.
   void retire_lost_rank(int rank, base::TimelineValue end) noexcept;
 
   const base::Timeline& timeline(int rank) const noexcept {

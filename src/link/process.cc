@@ -11,11 +11,12 @@
 #include "base/epoll.h"
 #include "base/fault_point.h"
 #include "base/fd.h"
+#include "base/greeting.h"
 #include "base/mutex.h"
 #include "base/segment.h"
 #include "base/untrusted.h"
 #include "link/kinds.h"
-#include "link/process_words.h"
+#include "link/process_messages.h"
 #include "link/rank_output.h"
 #include "link/rank_program.h"
 #include "link/segments.h"
@@ -29,8 +30,9 @@ using base::Fd;
 using base::Result;
 using base::Status;
 
-constexpr std::int64_t kSendPatienceNs = 1'000'000'000;  // for a rank to take what it was sent
-constexpr std::int64_t kLookNs = 5'000'000;              // between looks at a rank that starts
+constexpr std::int64_t kGreetPatienceNs = 1'000'000'000;  // for the system to have room for it
+constexpr int kRequestsAtOnce = 16;                       // of one rank; the next look takes more
+constexpr std::int64_t kLookNs = 5'000'000;               // between looks at a rank that starts
 
 /// One rank as the host knows it.
 struct Rank {
@@ -41,7 +43,10 @@ struct Rank {
   Fd socket;
   RankOutput output;
   Phase phase = Phase::none;
-  bool watched = false;  // its end is an event
+  bool watched = false;             // its end is an event
+  bool heard = false;               // what it says is one
+  bool greeted = false;             // it may be sent segments
+  std::uint32_t segments_sent = 0;  // of all ids those below this, where it may reach them
 
   bool alive() const noexcept { return process.pidfd() >= 0 && !process.reaped(); }
   /// How it ended, and what it said.
@@ -61,7 +66,8 @@ std::span<const std::byte> bytes_of(const T& value) {
 }
 
 /// Threads: `mutex_` guards ranks and segments. It is taken inside of the mesh's mutex
-/// (add_segment), never the other way round, and no process is waited for while it is held.
+/// (add_segment), never the other way round, and no process is waited for while it is held: a
+/// segment that a rank's socket has no room for stays behind until the rank asks for it.
 class ProcessLink final : public Link {
  public:
   ProcessLink(base::SharedSegment memory, Control control, base::KeeperSignal keeper,
@@ -76,7 +82,7 @@ class ProcessLink final : public Link {
 
   std::string_view name() const noexcept override { return "process"; }
   bool shares_host_memory() const noexcept override { return false; }
-  bool can_lose_ranks() const noexcept override { return true; }
+  bool can_restart_ranks() const noexcept override { return true; }
   int process_of(int rank) override {
     base::MutexLock lock(mutex_);
     return at(rank).process.pid();
@@ -102,8 +108,12 @@ class ProcessLink final : public Link {
     return status;
   }
 
+  void expect_ends() override {
+    for (int rank = 0; rank < world_size(); ++rank) expect_end(rank);
+  }
+
   std::vector<int> stop(Deadline deadline) override {
-    for (int rank = 0; rank < world_size(); ++rank) tell_to_end(rank);
+    expect_ends();
     for (int rank = 0; rank < world_size(); ++rank) {
       // One that never reported takes no record that would tell it to end.
       const bool reported =
@@ -114,7 +124,7 @@ class ProcessLink final : public Link {
   }
 
   std::string kill(int rank) override {
-    const int pidfd = tell_to_end(rank);
+    const int pidfd = expect_end(rank);
     if (pidfd >= 0) {
       {
         base::MutexLock lock(mutex_);
@@ -135,11 +145,6 @@ class ProcessLink final : public Link {
       Rank& one = at(rank);
       if (one.phase != Rank::Phase::running || !one.process.reaped()) continue;
       unwatch(one);
-      // A rank that took the record which tells it to stop has ended before stop waits for it.
-      if (base::load_seq_cst(control().channel(rank).state) == RankState::stopped) {
-        one.phase = Rank::Phase::told_to_end;
-        continue;
-      }
       one.phase = Rank::Phase::lost;
       lost.push_back({rank, one.describe_end()});
     }
@@ -157,25 +162,16 @@ class ProcessLink final : public Link {
     const auto id = static_cast<std::uint32_t>(segments_.size());
     directory_.set(id, {segment->memory.base(), segment->memory.bytes()});
     segments_.push_back({std::move(*segment), owner, access});
-    for (int rank = 0; rank < world_size(); ++rank) {
-      Status status = send_segment_locked(rank, id);
-      if (status.ok()) continue;
-      // Its number is not given again: some ranks may have heard of it.
-      segments_[id].segment = base::SharedSegment();
-      directory_.set(id, {});
-      return tl::unexpected(std::move(status));
-    }
+    for (int rank = 0; rank < world_size(); ++rank) send_segments_locked(rank);
     return id;
   }
 
-  Status let_read(std::uint32_t id, int reader) override {
+  void let_read(std::uint32_t id, int reader) override {
     base::MutexLock lock(mutex_);
-    HostSegment& host = segments_[id];
-    if (host.readers.contains(reader) || may_reach(host, reader)) return {};
-    host.readers.insert(reader);
-    Status status = send_segment_locked(reader, id);
-    if (!status.ok()) host.readers.erase(reader);
-    return status;
+    if (reaches(reader, id)) return;
+    segments_[id].readers.insert(reader);
+    send_segments_locked(reader);
+    if (id < at(reader).segments_sent) send_segment_locked(reader, id);
   }
 
   std::byte* segment(std::uint32_t id) noexcept override { return directory_.at(id).base; }
@@ -184,6 +180,7 @@ class ProcessLink final : public Link {
     base::MutexLock lock(mutex_);
     segments_.clear();
     for (Rank& one : ranks_) {
+      unhear(one);
       one.socket.reset();
       one.output.close(events_);
     }
@@ -201,13 +198,7 @@ class ProcessLink final : public Link {
       status.text = fmt::format("rank {}: {}", rank, status.text);
       return std::move(status).with_rank(rank);
     }
-    const std::string text = start_.hello ? start_.hello(rank) : std::string();
-    base::MutexLock lock(mutex_);
-    status = greet_locked(rank, text);
-    for (std::uint32_t id = 0; id < segments_.size() && status.ok(); ++id) {
-      status = send_segment_locked(rank, id);
-    }
-    return status;
+    return greet(rank, start_.hello ? start_.hello(rank) : std::string());
   }
 
   Status spawn(int rank) {
@@ -228,63 +219,95 @@ class ProcessLink final : public Link {
     }
     base::MutexLock lock(mutex_);
     Rank& one = at(rank);
+    unhear(one);
     one.output.close(events_);
     one.output = std::move(output);
     one.process = std::move(*process);
     one.socket = std::move(sockets->first);
     one.phase = Rank::Phase::starting;
+    one.greeted = false;
+    one.segments_sent = 0;
     Status status = events_.add(one.process.pidfd());
     one.watched = status.ok();
+    if (status.ok()) status = events_.add(one.socket.get());
+    one.heard = status.ok();
     return status;
   }
 
-  Status greet_locked(int rank, const std::string& text) RC_REQUIRES(mutex_) {
+  // Then it is sent what it may reach. Nothing for a rank that has ended: its end is seen
+  // elsewhere.
+  Status greet(int rank, const std::string& text) {
     Hello hello;
     std::strncpy(hello.version, RANKCAST_VERSION_STRING, sizeof(hello.version) - 1);
     hello.rank = rank;
-    hello.text_bytes = static_cast<std::uint32_t>(text.size());
     hello.control_bytes = memory_.memory.bytes();
     hello.spin_ns = spin().spin_ns;
     hello.spin_yields = spin().yield ? 1 : 0;
-    std::vector<std::byte> bytes(sizeof(hello) + text.size());
-    std::memcpy(bytes.data(), &hello, sizeof(hello));
-    std::memcpy(bytes.data() + sizeof(hello), text.data(), text.size());
     const std::array fds{memory_.fd.get(), keeper_.fd(), host_.get()};
-    return send_locked(rank, bytes, fds);
-  }
-
-  static bool may_reach(const HostSegment& host, int rank) noexcept {
-    return host.access == Access::all_write || host.owner == rank || host.readers.contains(rank);
-  }
-
-  // Nothing for a rank that may not reach the segment, or that is not there: a successor gets it.
-  Status send_segment_locked(int rank, std::uint32_t id) RC_REQUIRES(mutex_) {
-    const HostSegment& host = segments_[id];
-    if (host.segment.fd.empty() || !may_reach(host, rank)) return {};  // empty: given back
-    if (!at(rank).alive()) return {};
-    SegmentNotice notice;
-    notice.bytes = host.segment.memory.bytes();
-    notice.id = id;
-    notice.writable = host.access == Access::all_write ||
-                              (host.access == Access::owner_writes && host.owner == rank)
-                          ? 1
-                          : 0;
-    const std::array fds{host.segment.fd.get()};
-    return send_locked(rank, bytes_of(notice), fds);
-  }
-
-  // A rank that is gone is not told: its end is noticed elsewhere.
-  Status send_locked(int rank, std::span<const std::byte> bytes, std::span<const int> fds)
-      RC_REQUIRES(mutex_) {
-    const Deadline deadline = Deadline::after(kSendPatienceNs);
+    const Deadline deadline = Deadline::after(kGreetPatienceNs);
     for (;;) {
-      Status status = base::send_message(at(rank).socket.get(), bytes, fds);
+      Status status;
+      {
+        base::MutexLock lock(mutex_);
+        status = base::send_greeting(at(rank).socket.get(), hello, text, fds);
+        at(rank).greeted = status.ok();
+        send_segments_locked(rank);
+      }
       if (status.ok() || status.code == ErrorCode::rank_lost) return {};
       if (status.code != ErrorCode::out_of_memory || deadline.passed()) {
-        status.text = fmt::format("rank {} does not take what it is sent: {}", rank, status.text);
+        status.text = fmt::format("rank {} cannot be greeted: {}", rank, status.text);
         return std::move(status).with_rank(rank);
       }
       usleep(100);
+    }
+  }
+
+  bool reaches(int rank, std::uint32_t id) const RC_REQUIRES(mutex_) {
+    if (id >= segments_.size()) return false;
+    const HostSegment& host = segments_[id];
+    return host.access == Access::all_write || host.owner == rank || host.readers.contains(rank);
+  }
+
+  // What the rank may reach and was not sent, as far as its socket has room.
+  void send_segments_locked(int rank) RC_REQUIRES(mutex_) {
+    Rank& one = at(rank);
+    if (!one.greeted || !one.alive()) return;
+    for (; one.segments_sent < segments_.size(); ++one.segments_sent) {
+      if (reaches(rank, one.segments_sent) && !send_segment_locked(rank, one.segments_sent)) return;
+    }
+  }
+
+  // False when there was no room.
+  bool send_segment_locked(int rank, std::uint32_t id) RC_REQUIRES(mutex_) {
+    const HostSegment& host = segments_[id];
+    SegmentNotice notice;
+    notice.bytes = host.segment.memory.bytes();
+    notice.id = id;
+    const bool own = host.access == Access::owner_writes && host.owner == rank;
+    notice.writable = host.access == Access::all_write || own ? 1 : 0;
+    const std::array fds{host.segment.fd.get()};
+    return base::send_message(at(rank).socket.get(), bytes_of(notice), fds).ok();
+  }
+
+  // What the rank asks for. An answer for which there is no room it asks for again.
+  void answer_locked(int rank) RC_REQUIRES(mutex_) {
+    Rank& one = at(rank);
+    for (int i = 0; i < kRequestsAtOnce && one.heard; ++i) {
+      const auto message = base::receive_message(one.socket.get(), Deadline::at(0));
+      if (!message && message.error().code == ErrorCode::deadline_exceeded) return;
+      SegmentRequest request;
+      if (!message || message->bytes.size() != sizeof(request)) {
+        unhear(one);  // it has ended, or talks nonsense
+        return;
+      }
+      std::memcpy(&request, message->bytes.data(), sizeof(request));
+      if (request.magic != SegmentRequest::kMagic) continue;
+      send_segments_locked(rank);
+      if (!reaches(rank, request.id)) {
+        base::send_message(one.socket.get(), bytes_of(request), {});
+      } else if (request.id < one.segments_sent) {
+        send_segment_locked(rank, request.id);  // again, where it was
+      }
     }
   }
 
@@ -337,8 +360,6 @@ class ProcessLink final : public Link {
         if (!one.process.reaped()) return {};
         return base::failure(ErrorCode::rank_lost, "rank {} did not get ready: it {}", rank,
                              one.describe_end());
-      case RankState::stopped:
-        break;
     }
     return base::failure(ErrorCode::internal,
                          "rank {} wrote nonsense into the control memory (state {}, error {}){}; "
@@ -348,7 +369,7 @@ class ProcessLink final : public Link {
   }
 
   /// From here on its end is no loss. Returns what becomes readable when it ends; -1 if it has.
-  int tell_to_end(int rank) {
+  int expect_end(int rank) {
     base::MutexLock lock(mutex_);
     Rank& one = at(rank);
     one.phase = Rank::Phase::told_to_end;
@@ -377,13 +398,20 @@ class ProcessLink final : public Link {
     if (std::exchange(one.watched, false)) events_.remove(one.process.pidfd());
   }
 
-  // Takes what ranks printed and reaps those that have ended.
+  // What the rank says is no event any more.
+  void unhear(Rank& one) RC_REQUIRES(mutex_) {
+    if (std::exchange(one.heard, false)) events_.remove(one.socket.get());
+  }
+
+  // Takes what ranks printed, answers what they ask, and reaps those that have ended.
   void look() {
     std::vector<Printed> printed;
     {
       base::MutexLock lock(mutex_);
-      for (Rank& one : ranks_) {
+      for (int rank = 0; rank < world_size(); ++rank) {
+        Rank& one = at(rank);
         one.process.reap();
+        answer_locked(rank);
         if (one.phase == Rank::Phase::told_to_end && !one.alive()) unwatch(one);
         one.output.take(events_, &printed);
       }

@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,10 +18,11 @@
 
 #include "base/event_fd.h"
 #include "base/fd.h"
+#include "base/greeting.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/segment.h"
-#include "link/process_words.h"
+#include "link/process_messages.h"
 #include "link/segments.h"
 #include "rankcast/version.h"
 
@@ -29,10 +31,13 @@ namespace {
 
 constexpr int kBadHost = 2;
 constexpr int kHostGone = 3;
+// What was asked for may have been lost: the socket was full, or the system had no room.
+constexpr std::chrono::milliseconds kAskAgain{20};
 
 /// The segments that the host has sent. Both threads of the process take them off the socket: the
 /// rank's when it meets an id that it does not know, the watcher's as they come, so that the socket
-/// does not fill while a kernel runs.
+/// does not fill while a kernel runs. An id that is not among them the rank's thread asks for, and
+/// waits for the answer: the host waits for no rank, so it may not have sent all.
 class ReceivedSegments final : public SegmentSource {
  public:
   explicit ReceivedSegments(int socket)
@@ -44,7 +49,7 @@ class ReceivedSegments final : public SegmentSource {
     const Entry& entry = (*entries_)[id];
     std::byte* base = base::load_acquire(entry.base);  // pairs: received-segment
     if (base == nullptr) [[unlikely]] {
-      receive();
+      ask_for(id);
       base = base::load_acquire(entry.base);  // pairs: received-segment
     }
     if (base != nullptr) *bytes = entry.bytes;
@@ -54,14 +59,9 @@ class ReceivedSegments final : public SegmentSource {
   /// Takes what is there. False at the end of the connection.
   bool receive() noexcept {
     base::MutexLock lock(mutex_);
-    for (;;) {
-      auto message = base::receive_message(socket_, base::Deadline::at(0));
-      if (!message) return message.error().code == ErrorCode::deadline_exceeded;
-      if (message->bytes.empty()) return false;
-      if (base::Status status = add_locked(*message); !status.ok()) {
-        base::log_error("rank: {}", status.text);
-      }
-    }
+    const bool open = receive_locked();
+    changed_.notify_all();
+    return open;
   }
 
  private:
@@ -72,13 +72,52 @@ class ReceivedSegments final : public SegmentSource {
     std::uint64_t bytes = 0;
   };
 
-  base::Status add_locked(const base::Message& message) RC_REQUIRES(mutex_) {
+  // False when nothing more will come: the connection has ended, or what came cannot be used, after
+  // which the host would not answer for what it has sent.
+  bool receive_locked() noexcept RC_REQUIRES(mutex_) {
+    while (!ended_) {
+      auto message = base::receive_message(socket_, base::Deadline::at(0));
+      if (!message && message.error().code == ErrorCode::deadline_exceeded) return true;
+      const base::Status status = message ? take_locked(*message) : message.error();
+      if (!status.ok()) base::log_error("rank: {}", status.text);
+      ended_ = !status.ok() || message->bytes.empty();
+    }
+    return false;
+  }
+
+  // Until the segment is there, or the host has said that there is none.
+  void ask_for(std::uint32_t id) noexcept {
+    base::MutexLock lock(mutex_);
+    SegmentRequest request;
+    request.id = id;
+    request.number = ++requests_;
+    while (receive_locked()) {
+      // relaxed: written under the mutex, which is held
+      if (base::load_relaxed((*entries_)[id].base) != nullptr) return;
+      if (refused_ == request.number) return;
+      base::send_message(socket_, std::as_bytes(std::span(&request, 1)), {});
+      changed_.wait_for(lock, kAskAgain);
+    }
+  }
+
+  base::Status take_locked(const base::Message& message) RC_REQUIRES(mutex_) {
+    if (message.bytes.empty()) return {};
+    SegmentRequest refused;
+    if (message.bytes.size() == sizeof(refused) && message.fds.empty()) {
+      std::memcpy(&refused, message.bytes.data(), sizeof(refused));
+      if (refused.magic != SegmentRequest::kMagic)
+        return base::failure(ErrorCode::internal, "an answer that is none");
+      refused_ = refused.number;
+      return {};
+    }
     SegmentNotice notice;
     if (message.bytes.size() != sizeof(notice) || message.fds.size() != 1)
       return base::failure(ErrorCode::internal, "a message that is no segment's");
     std::memcpy(&notice, message.bytes.data(), sizeof(notice));
     if (notice.magic != SegmentNotice::kMagic || notice.id >= kMaxSegments)
       return base::failure(ErrorCode::internal, "a damaged notice of segment {}", notice.id);
+    // relaxed: written under the mutex, which is held
+    if (base::load_relaxed((*entries_)[notice.id].base) != nullptr) return {};  // it came twice
     auto memory =
         base::Segment::map_shared(message.fds[0].get(), notice.bytes, notice.writable != 0);
     if (!memory) return std::move(memory).error();
@@ -92,7 +131,11 @@ class ReceivedSegments final : public SegmentSource {
   const int socket_;  // borrowed from the process, which has it to its end
   const std::unique_ptr<std::array<Entry, kMaxSegments>> entries_;
   base::Mutex mutex_;
+  std::condition_variable_any changed_;  // something was received
   std::vector<base::Segment> mapped_ RC_GUARDED_BY(mutex_);
+  std::uint32_t requests_ RC_GUARDED_BY(mutex_) = 0;
+  std::uint32_t refused_ RC_GUARDED_BY(mutex_) = 0;  // number of the request refused last
+  bool ended_ RC_GUARDED_BY(mutex_) = false;
 };
 
 /// Ends the process when the host has died, and takes segments off the socket, in its own thread.
@@ -132,22 +175,15 @@ int refuse(const std::string& why) {
 }  // namespace
 
 int run_process_rank(int socket, const ProcessRankMain& rank_main) {
-  auto message = base::receive_message(socket, base::Deadline::never());
-  Hello hello;
-  if (!message || message->bytes.size() < sizeof(hello)) {
-    return refuse(message ? "no host at descriptor 3" : message.error().text);
-  }
-  std::memcpy(&hello, message->bytes.data(), sizeof(hello));
+  auto greeting = base::receive_greeting<Hello>(socket, 3);
+  if (!greeting) return refuse(greeting.error().text);
+  Hello& hello = greeting->header;
   hello.version[sizeof(hello.version) - 1] = '\0';
-  if (hello.magic != Hello::kMagic || message->fds.size() != 3 ||
-      message->bytes.size() != sizeof(hello) + hello.text_bytes) {
-    return refuse("what came is no host's hello");
-  }
   if (std::string_view(hello.version) != RANKCAST_VERSION_STRING) {
     return refuse(
         fmt::format("the host is Rankcast {}, this is {}", hello.version, RANKCAST_VERSION_STRING));
   }
-  auto memory = base::Segment::map_shared(message->fds[0].get(), hello.control_bytes, true);
+  auto memory = base::Segment::map_shared(greeting->fds[0].get(), hello.control_bytes, true);
   if (!memory) return refuse(memory.error().text);
   auto control = Control::attach(memory->base(), memory->bytes());
   if (!control) return refuse(control.error().text);
@@ -159,13 +195,10 @@ int run_process_rank(int socket, const ProcessRankMain& rank_main) {
 
   ReceivedSegments segments(socket);
   base::KeeperSignal keeper(control->keeper_word(),
-                            base::EventFd::adopt(message->fds[1].release()));
-  const Watcher watcher(socket, message->fds[2].get(), segments, std::move(*stop));
+                            base::EventFd::adopt(greeting->fds[1].release()));
+  const Watcher watcher(socket, greeting->fds[2].get(), segments, std::move(*stop));
   RankPort port(*control, hello.rank, {hello.spin_ns, hello.spin_yields != 0}, keeper, segments);
-  const std::string_view text(reinterpret_cast<const char*>(message->bytes.data()) + sizeof(hello),
-                              hello.text_bytes);
-  rank_main(text, port);
-  port.tell_stopped();
+  rank_main(greeting->text, port);
   return 0;
 }
 

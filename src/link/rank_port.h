@@ -44,12 +44,8 @@ class RankPort {
   /// Tells the host of a record that has no run record to be answered in. The first one told stays.
   void complain(const base::Status& status) noexcept;
 
-  /// The rank cannot go on. Its timeline stays; in a process of its own it is a lost rank.
+  /// The rank cannot go on: its main function returns, and it is a lost rank.
   void give_up() noexcept;
-
-  /// Tells the host that the rank ended because it was told to; nothing for one that never was
-  /// ready or gave up. The last call.
-  void tell_stopped() noexcept;
 
   /// The next record, in the order of publication; waits for it (P3).
   RecordBytes next() noexcept {

@@ -32,7 +32,8 @@ struct ThreadState final : SegmentSource {
   SegmentDirectory directory;
   std::vector<base::Segment> segments;  // by id; under the mesh's mutex
   std::vector<std::atomic<bool>>
-      ended;  // by rank; written by its thread last, read by stop; seq_cst
+      ended;           // by rank; written by its thread, read by stop and take_lost; seq_cst
+  base::EventFd ends;  // readable when one has been written
   std::optional<base::KeeperSignal> keeper;
 
   std::byte* segment(std::uint32_t id, std::uint64_t* bytes) noexcept override {
@@ -73,10 +74,41 @@ class ThreadLink final : public Link {
             .with_rank(rank);
       }
     }
-    return wait_for_reports(deadline);
+    Status status = wait_for_reports(deadline);
+    if (!status.ok()) return status;
+    {
+      base::MutexLock lock(mutex_);
+      started_ = true;
+    }
+    state_->ends.notify();  // one may have ended already
+    return status;
+  }
+
+  void expect_ends() override {
+    base::MutexLock lock(mutex_);
+    ends_expected_ = true;
+  }
+
+  int events_fd() const noexcept override { return state_->ends.fd(); }
+  std::vector<LostRank> take_lost() override {
+    state_->ends.drain();
+    std::vector<LostRank> lost;
+    base::MutexLock lock(mutex_);
+    if (!started_ || ends_expected_) return lost;
+    for (int rank = 0; rank < world_size(); ++rank) {
+      if (told_.contains(rank) ||
+          !base::load_seq_cst(state_->ended[static_cast<std::size_t>(rank)]))
+        continue;
+      const Status report = report_of(control().channel(rank), rank);
+      told_.insert(rank);
+      lost.push_back({rank, "ended though nobody had told it to" +
+                                (report.ok() ? std::string() : "; it told " + report.text)});
+    }
+    return lost;
   }
 
   std::vector<int> stop(Deadline deadline) override {
+    expect_ends();
     std::vector<int> alive;
     for (std::size_t rank = 0; rank < threads_.size(); ++rank) {
       if (!threads_[rank].joinable()) continue;
@@ -104,7 +136,7 @@ class ThreadLink final : public Link {
     return id;
   }
 
-  Status let_read(std::uint32_t /*id*/, int /*reader*/) override { return {}; }
+  void let_read(std::uint32_t /*id*/, int /*reader*/) override {}
 
   void drop_segments() noexcept override { state_->segments.clear(); }
 
@@ -117,6 +149,7 @@ class ThreadLink final : public Link {
     state->rank_main(port);
     base::store_seq_cst(state->ended[static_cast<std::size_t>(rank)], true);
     state->control.waiters().notify();
+    state->ends.notify();
   }
 
   Status wait_for_reports(Deadline deadline) {
@@ -141,6 +174,10 @@ class ThreadLink final : public Link {
 
   std::shared_ptr<ThreadState> state_;
   std::vector<std::thread> threads_;
+  base::Mutex mutex_;
+  bool started_ RC_GUARDED_BY(mutex_) = false;  // before, start tells what goes wrong
+  bool ends_expected_ RC_GUARDED_BY(mutex_) = false;
+  base::RankSet told_ RC_GUARDED_BY(mutex_);  // by take_lost
 };
 
 }  // namespace
@@ -151,6 +188,8 @@ Result<std::unique_ptr<Link>> create_thread_link(const LinkOptions& options) {
   if (!memory) return tl::unexpected(std::move(memory).error());
   auto event = base::EventFd::create();
   if (!event) return tl::unexpected(std::move(event).error());
+  auto ends = base::EventFd::create();
+  if (!ends) return tl::unexpected(std::move(ends).error());
 
   auto state = std::make_shared<ThreadState>();
   state->memory = std::move(*memory);
@@ -158,6 +197,7 @@ Result<std::unique_ptr<Link>> create_thread_link(const LinkOptions& options) {
                                    options.shared_bytes);
   state->spin = options.spin;
   state->ended = std::vector<std::atomic<bool>>(static_cast<std::size_t>(options.world_size));
+  state->ends = std::move(*ends);
   state->keeper.emplace(state->control.keeper_word(), std::move(*event));
   return std::make_unique<ThreadLink>(std::move(state));
 }

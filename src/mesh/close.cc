@@ -143,6 +143,7 @@ std::string MeshCore::describe_lane(const RunState& state, const RunLane& lane) 
 }
 
 void MeshCore::tell_ranks_to_stop() {
+  link_->expect_ends();
   {
     base::MutexLock lock(mutex_);
     if (!std::exchange(told_to_stop_, true)) {

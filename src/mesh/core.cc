@@ -134,7 +134,7 @@ MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
       link_(std::move(link)),
       catalog_(std::make_unique<CatalogOfRegistry>(environment_->kernels)),
       places_(std::make_unique<PlacesOfBuffers>(*this)),
-      lost_(world_size_),
+      lost_(world_size_, link_->can_restart_ranks()),
       watchdog_(watch_ns) {
   base::MutexLock lock(mutex_);
   stores_ = stores;
@@ -269,6 +269,7 @@ MeshStats MeshCore::stats() const {
     stats.reserved_bytes += heaps_[index]->reserved_bytes();
   }
   stats.deferred_bytes = deferred_.bytes();
+  stats.pinned_bytes = pins_.bytes();
   stats.runs_in_flight = runs_->in_flight().size();
   stats.wakes = base::load_relaxed(wakes_);  // relaxed: a counter for people
   return stats;
@@ -280,8 +281,9 @@ std::vector<DispatchRecord> MeshCore::last_dispatches(int rank) const {
   std::vector<DispatchRecord> records;
   base::MutexLock lock(mutex_);
   for (const frame::Flight& flight : frame::read_flights(runs_->flights(rank), frame::kFlights)) {
-    records.push_back({flight.run, flight.tasks, flight.left, flight.left && flight.error_code == 0,
-                       flight.entry_ns, flight.left ? flight.exit_ns : 0});
+    records.push_back({flight.run, flight.tasks, flight.loads_kernels, flight.left,
+                       flight.left && flight.error_code == 0, flight.entry_ns,
+                       flight.left ? flight.exit_ns : 0});
   }
   return records;
 }

@@ -9,9 +9,9 @@ base::Status LostRanks::check(const base::RankSet& used) const {
   base::Status status;
   used.for_each([&](int rank) {
     if (!status.ok() || !ranks_.contains(rank)) return;
-    status = base::failure(ErrorCode::rank_lost,
-                           "rank {} {}; restart it by Mesh::restart_rank, or leave it out", rank,
-                           end(rank))
+    status = base::failure(ErrorCode::rank_lost, "rank {} {}; {}, or leave it out", rank, end(rank),
+                           can_restart_ ? "restart it by Mesh::restart_rank"
+                                        : "close the mesh and open it again")
                  .with_rank(rank);
   });
   return status;

@@ -13,7 +13,8 @@ namespace rankcast::mesh {
 /// Used under the mesh's mutex. Costs one load where no rank is lost.
 class LostRanks {
  public:
-  explicit LostRanks(int world_size) : ends_(static_cast<std::size_t>(world_size)) {}
+  LostRanks(int world_size, bool can_restart)
+      : ends_(static_cast<std::size_t>(world_size)), can_restart_(can_restart) {}
 
   /// `end` says how: "was killed by signal 9 (Killed); ...".
   void add(int rank, std::string end) {
@@ -23,7 +24,6 @@ class LostRanks {
   void remove(int rank) noexcept { ranks_.erase(rank); }
 
   bool contains(int rank) const noexcept { return ranks_.contains(rank); }
-  const base::RankSet& ranks() const noexcept { return ranks_; }
   const std::string& end(int rank) const noexcept { return ends_[static_cast<std::size_t>(rank)]; }
 
   /// `rank_lost` naming the first of `used` that is lost, if one is.
@@ -32,6 +32,7 @@ class LostRanks {
  private:
   base::RankSet ranks_;
   std::vector<std::string> ends_;  // by rank
+  bool can_restart_;
 };
 
 }  // namespace rankcast::mesh

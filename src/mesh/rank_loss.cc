@@ -66,7 +66,7 @@ void MeshCore::restart_rank(int rank) {
   check_open();
   check_rank(rank, "restart_rank");
   check_not_orchestrating("restart_rank");
-  if (!link_->can_lose_ranks()) {
+  if (!link_->can_restart_ranks()) {
     throw_error(failure(ErrorCode::unsupported,
                         "restart_rank: on link '{}' a rank is a part of this process; use link "
                         "'process'",

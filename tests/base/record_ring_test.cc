@@ -114,7 +114,9 @@ TEST(RecordRingTest, DropPendingRecords) {
   auto writer = ring.writer();
   for (std::uint64_t number = 1; number <= 4; ++number) writer.write(Record::numbered(number));
   writer.publish();
-  drop_pending_records(ring.tail, ring.head);
+  store_seq_cst(ring.tail.count, std::uint64_t{77});  // it lost its mind before it died
+  store_seq_cst(ring.head.count, std::uint64_t{9});
+  drop_pending_records(ring.tail, ring.head, writer.published());
   EXPECT_EQ(writer.pending(), 0u);
   EXPECT_TRUE(writer.has_room(4));
   auto successor = ring.reader();

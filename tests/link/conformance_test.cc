@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "base/fault_point.h"
+#include "base/fd.h"
 #include "link/fixture.h"
 
 namespace rankcast::link {
@@ -203,14 +204,9 @@ TEST_P(LinkConformance, NobodyReachesSegmentsThatWereNot) {
   const auto segment = link_->add_segment(4096, 0, Access::owner_writes);
   ASSERT_TRUE(segment);
   std::uint64_t run = 0;
-  const auto found = [&](std::uint32_t id) {
-    send(*link_, 0, {.kind = Message::probe, .run = ++run, .value = id});
-    EXPECT_TRUE(wait_for_run(*link_, 0, run));
-    return of(0).found;
-  };
   for (const std::uint32_t id : {*segment + 1, 16383u, 16384u, 0xffffffffu}) {
-    EXPECT_EQ(found(*segment), 4096u);
-    EXPECT_EQ(found(id), 0u) << id;
+    EXPECT_EQ(found(0, ++run, *segment), 4096u);
+    EXPECT_EQ(found(0, ++run, id), 0u) << id;
   }
   close();
 }
@@ -281,7 +277,7 @@ TEST_P(LinkConformance, StopNamesThoseThatHaveNotOrEndsThem) {
   }
   tell_to_stop(*link_);
   const std::vector<int> stuck =
-      link_->can_lose_ranks() ? std::vector<int>{} : std::vector<int>{1, 2};
+      link_->can_restart_ranks() ? std::vector<int>{} : std::vector<int>{1, 2};
   EXPECT_EQ(link_->stop(base::Deadline::after(20'000'000)), stuck);
   EXPECT_EQ(link_->stop(base::Deadline::after(0)), stuck);
   base::store_seq_cst(area().word, std::uint64_t{1});
@@ -327,14 +323,45 @@ TEST_P(LinkConformance, AStartThatFailsHalfWayCanBeStopped) {
   }
 }
 
-TEST_P(LinkConformance, ALinkThatCannotLoseRanksSaysSo) {
+// A stop that the host has not sent is a loss, whoever wrote it.
+TEST_P(LinkConformance, ARankThatEndsUnaskedIsLost) {
+  open(3);
+  SKIP_WITHOUT_LINK(link_);
+  send(*link_, 1, {.run = 1});
+  send(*link_, 1, {.kind = Message::stop});
+  std::vector<LostRank> lost;
+  while (lost.empty() && base::wait_readable(link_->events_fd(), hang_limit())) {
+    lost = link_->take_lost();
+  }
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].rank, 1);
+  EXPECT_THAT(lost[0].end, ::testing::AnyOf(HasSubstr("exited with status 0"),
+                                            HasSubstr("ended though nobody had told it to")));
+  EXPECT_TRUE(link_->take_lost().empty()) << "once";
+  EXPECT_FALSE(base::wait_readable(link_->events_fd(), base::Deadline::at(0)));
+  link_->retire_lost_rank(1, base::TimelineValue::make(1, 1));
+  for (const int rank : {0, 2}) {
+    send(*link_, rank, {.run = 1});
+    EXPECT_TRUE(wait_for_run(*link_, rank, 1));
+  }
+  close();
+}
+
+TEST_P(LinkConformance, WhoWasToldToEndIsNotLost) {
+  open(4);
+  SKIP_WITHOUT_LINK(link_);
+  tell_to_stop(*link_);
+  for (int look = 0; look < 100; ++look) EXPECT_TRUE(link_->take_lost().empty());
+  EXPECT_EQ(link_->stop(hang_limit()), std::vector<int>{});
+  EXPECT_TRUE(link_->take_lost().empty());
+}
+
+TEST_P(LinkConformance, ALinkThatCannotRestartRanksSaysSo) {
   open(2);
   SKIP_WITHOUT_LINK(link_);
-  if (link_->can_lose_ranks()) {
-    EXPECT_GE(link_->events_fd(), 0);
+  if (link_->can_restart_ranks()) {
+    EXPECT_NE(link_->process_of(1), getpid());
   } else {
-    EXPECT_EQ(link_->events_fd(), -1);
-    EXPECT_TRUE(link_->take_lost().empty());
     EXPECT_EQ(link_->kill(0), "");
     EXPECT_EQ(link_->restart(0, hang_limit()).code, ErrorCode::unsupported);
     EXPECT_EQ(link_->process_of(1), getpid());

@@ -67,6 +67,17 @@ class LinkTest : public ::testing::Test {
     link_.reset();
   }
 
+  /// Bytes of a segment as the rank finds it, by its run `run`; 0 if it does not reach it.
+  std::uint64_t found(int rank, std::uint64_t run, std::uint32_t id) {
+    send(*link_, rank, {.kind = Message::probe, .run = run, .value = id});
+    // The rank may ask for it, and what it asks the host hears in take_lost.
+    EXPECT_TRUE(eventually([&] {
+      EXPECT_TRUE(link_->take_lost().empty());
+      return link_->timeline(rank).reached(base::TimelineValue::make(run, 1));
+    }));
+    return of(rank).found;
+  }
+
   Area& area() { return Area::at(link_->shared()); }
   Area::OfRank& of(int rank) { return area().of(rank); }
   std::vector<std::uint64_t> seen(int rank) {

@@ -1,6 +1,6 @@
 // Links whose ranks can die alone: how an end is told, and how successors start.
 // tests: src/link/process.cc
-// tests: src/link/process_words.h
+// tests: src/link/process_messages.h
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -44,11 +44,6 @@ class LinkLosses : public LinkTest, public ::testing::WithParamInterface<std::st
   /// The host's part at a loss; the next run's number.
   void retire(int rank, std::uint64_t last_run) {
     link_->retire_lost_rank(rank, base::TimelineValue::make(last_run, 1));
-  }
-  std::uint64_t found(int rank, std::uint64_t run, std::uint32_t id) {
-    send(*link_, rank, {.kind = Message::probe, .run = run, .value = id});
-    EXPECT_TRUE(wait_for_run(*link_, rank, run));
-    return of(rank).found;
   }
 };
 
@@ -124,7 +119,7 @@ TEST_P(LinkLosses, WhoWasToldToEndIsNotLost) {
   SKIP_WITHOUT_LINK(link_);
   tell_to_stop(*link_);
   for (int rank = 0; rank < 4; ++rank) wait_for_death(rank);
-  EXPECT_TRUE(link_->take_lost().empty()) << "each took the record that told it to";
+  EXPECT_TRUE(link_->take_lost().empty()) << "the host said that they would end";
   EXPECT_FALSE(is_event());
   EXPECT_EQ(link_->stop(hang_limit()), std::vector<int>{});
   EXPECT_TRUE(link_->take_lost().empty());
@@ -263,22 +258,86 @@ TEST_P(LinkLosses, FramesCannotBeWrittenByTheirRank) {
   close();
 }
 
-// The rank's process is stopped: nobody takes what is sent to it.
-TEST_P(LinkLosses, ARankThatTakesNoSegmentsIsAnErrorAndNoHang) {
+// The rank's process is stopped: nobody takes what is sent to it, and there is more of it than its
+// socket holds. Nobody waits for it, and it gets all of it later.
+TEST_P(LinkLosses, ARankThatTakesNoSegmentsHoldsNobodyUp) {
+  constexpr std::uint64_t kPage = 4096;
+  constexpr std::uint64_t kMany = 700;
   open(2);
   SKIP_WITHOUT_LINK(link_);
   ASSERT_EQ(::kill(link_->process_of(1), SIGSTOP), 0);
-  base::Status refused;
-  for (int i = 0; i < 10'000 && refused.ok(); ++i) {
-    const auto id = link_->add_segment(4096, 1, Access::owner_writes);
-    if (!id) refused = id.error();
+  std::vector<std::uint32_t> ids;
+  for (std::uint64_t i = 1; i <= kMany; ++i) {
+    ids.push_back(link_->add_segment((1 + i % 2) * kPage, 1, Access::owner_writes).value());
   }
-  EXPECT_EQ(refused.code, ErrorCode::out_of_memory);
-  EXPECT_EQ(refused.rank, 1);
-  EXPECT_THAT(refused.text, HasSubstr("rank 1 does not take what it is sent"));
+  const std::uint32_t of_all = link_->add_segment(kPage, -1, Access::all_write).value();
+  EXPECT_EQ(found(0, 1, of_all), kPage) << "the other rank goes on";
   ASSERT_EQ(::kill(link_->process_of(1), SIGCONT), 0);
-  const std::uint32_t id = link_->add_segment(8192, 0, Access::owner_writes).value();
-  EXPECT_EQ(found(0, 1, id), 8192u);
+  std::uint64_t run = 0;
+  EXPECT_EQ(found(1, ++run, of_all), kPage) << "the last one first";
+  for (std::uint64_t i = 1; i <= kMany; ++i) {
+    ASSERT_EQ(found(1, ++run, ids[i - 1]), (1 + i % 2) * kPage) << i;
+  }
+  EXPECT_EQ(found(1, ++run, of_all + 1), 0u) << "there is none yet";
+  const std::uint32_t next = link_->add_segment(kPage, 1, Access::owner_reads).value();
+  EXPECT_EQ(next, of_all + 1);
+  EXPECT_EQ(found(1, ++run, next), kPage);
+  close();
+}
+
+TEST_P(LinkLosses, AReaderOfAnothersSegmentGetsItAlsoWhenItTakesNothing) {
+  open(2);
+  SKIP_WITHOUT_LINK(link_);
+  const std::uint32_t first = link_->add_segment(4096, 0, Access::owner_writes).value();
+  EXPECT_EQ(found(1, 1, first), 0u);
+  ASSERT_EQ(::kill(link_->process_of(1), SIGSTOP), 0);
+  for (int i = 0; i < 700; ++i) {
+    ASSERT_TRUE(link_->add_segment(4096, 1, Access::owner_writes));
+  }
+  const std::uint32_t last = link_->add_segment(8192, 0, Access::owner_writes).value();
+  link_->let_read(first, 1);
+  link_->let_read(last, 1);
+  link_->let_read(last, 1);
+  ASSERT_EQ(::kill(link_->process_of(1), SIGCONT), 0);
+  EXPECT_EQ(found(1, 2, first), 4096u);
+  EXPECT_EQ(found(1, 3, last), 8192u);
+  // It may not write there.
+  send(*link_, 1, {.kind = Message::add, .run = 4, .value = last, .extra = 1});
+  EXPECT_EQ(wait_for_lost().size(), 1u);
+  EXPECT_EQ(link_->segment(last)[0], std::byte{0});
+  close();
+}
+
+// Others go on while a successor starts: what they add comes after its greeting.
+TEST_P(LinkLosses, ASegmentThatIsAddedWhileARankStartsReachesIt) {
+  link_ = create(2);
+  SKIP_WITHOUT_LINK(link_);
+  std::vector<std::uint32_t> added;
+  const auto hello = [&](int) {
+    added.push_back(link_->add_segment(4096, -1, Access::all_write).value());
+    return std::string(kGood);
+  };
+  ASSERT_TRUE(start(hello, hang_limit()).ok());
+  link_->kill(1);
+  retire(1, 1);
+  ASSERT_TRUE(link_->restart(1, hang_limit()).ok());
+  ASSERT_EQ(added.size(), 3u);
+  std::uint64_t run = 1;
+  for (const std::uint32_t id : added) EXPECT_EQ(found(1, ++run, id), 4096u);
+  close();
+}
+
+// A rank that lost its mind may have told itself anything.
+TEST_P(LinkLosses, WhatALostRankWroteIntoItsRingIsGone) {
+  open(1);
+  SKIP_WITHOUT_LINK(link_);
+  link_->kill(0);
+  const std::uint64_t forged = link_->ring(0).published() + 3;
+  base::store_seq_cst(link_->control().channel(0).tail.count, forged);
+  link_->control().slots(0)[0] = std::bit_cast<RecordBytes>(Message{.kind = Message::stop});
+  retire(0, 1);
+  ASSERT_TRUE(link_->restart(0, hang_limit()).ok());
+  EXPECT_EQ(found(0, 2, 0), 0u) << "it takes no stop";
   close();
 }
 

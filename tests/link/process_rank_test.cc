@@ -9,9 +9,10 @@
 
 #include "base/child_process.h"
 #include "base/event_fd.h"
+#include "base/greeting.h"
 #include "base/segment.h"
 #include "link/control.h"
-#include "link/process_words.h"
+#include "link/process_messages.h"
 #include "link/ranks.h"
 #include "rankcast/version.h"
 
@@ -38,11 +39,8 @@ class ProcessRank : public ::testing::Test {
     errors_.second.reset();
   }
   base::Status send(std::string_view text) {
-    std::vector<std::byte> bytes(sizeof(hello_) + text.size());
-    std::memcpy(bytes.data(), &hello_, sizeof(hello_));
-    std::memcpy(bytes.data() + sizeof(hello_), text.data(), text.size());
     const std::array fds{memory_.fd.get(), event_.fd(), host_.pidfd()};
-    return base::send_message(sockets_.first.get(), bytes, fds);
+    return base::send_greeting(sockets_.first.get(), hello_, text, fds);
   }
   std::string end() {
     EXPECT_TRUE(base::wait_readable(rank_.pidfd(), hang_limit()));
@@ -91,14 +89,7 @@ TEST_F(ProcessRank, WhatIsNoHelloIsRefused) {
   start();
   const std::array<std::byte, 300> garbage{std::byte{7}};
   ASSERT_TRUE(base::send_message(sockets_.first.get(), garbage, {}).ok());
-  expect_refused("no host's hello");
-}
-
-TEST_F(ProcessRank, AHelloThatIsCutIsRefused) {
-  start();
-  hello_.text_bytes = 100;
-  ASSERT_TRUE(send("short").ok());
-  expect_refused("no host's hello");
+  expect_refused("no host's greeting");
 }
 
 TEST_F(ProcessRank, AHostOfAnotherVersionIsRefused) {
@@ -131,7 +122,6 @@ TEST_F(ProcessRank, ControlMemoryOfAnotherSizeIsRefused) {
 
 TEST_F(ProcessRank, EndsWhenItsHostDies) {
   start();
-  hello_.text_bytes = static_cast<std::uint32_t>(kGood.size());
   ASSERT_TRUE(send(kGood).ok());
   ASSERT_TRUE(ready());
   EXPECT_FALSE(rank_.reap());
@@ -141,7 +131,6 @@ TEST_F(ProcessRank, EndsWhenItsHostDies) {
 
 TEST_F(ProcessRank, EndsWhenItsHostDiesAlsoInTheMiddleOfAKernel) {
   start();
-  hello_.text_bytes = static_cast<std::uint32_t>(kGood.size());
   ASSERT_TRUE(send(kGood).ok());
   ASSERT_TRUE(ready());
   HostRing ring(control_.channel(0).tail, control_.channel(0).head, control_.slots(0));
@@ -155,7 +144,6 @@ TEST_F(ProcessRank, EndsWhenItsHostDiesAlsoInTheMiddleOfAKernel) {
 
 TEST_F(ProcessRank, AHostThatGivesItsSocketUpIsNotDead) {
   start();
-  hello_.text_bytes = static_cast<std::uint32_t>(kGood.size());
   ASSERT_TRUE(send(kGood).ok());
   ASSERT_TRUE(ready());
   sockets_.first.reset();
@@ -166,7 +154,6 @@ TEST_F(ProcessRank, AHostThatGivesItsSocketUpIsNotDead) {
   control_.doorbell().ring_asleep(base::RankSet::of(0));
   EXPECT_EQ(end(), "exited with status 0");
   EXPECT_TRUE(control_.channel(0).timeline.reached(base::TimelineValue::make(1, 1)));
-  EXPECT_EQ(base::load_seq_cst(control_.channel(0).state), RankState::stopped);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The program of process ranks in tests of links.
+#include "link/process_messages.h"
 #include "link/process_rank.h"
-#include "link/process_words.h"
 #include "link/ranks.h"
 
 int main() {

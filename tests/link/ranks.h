@@ -96,6 +96,7 @@ inline int send(Link& link, int rank, const Message& message) {
 }
 
 inline void tell_to_stop(Link& link) {
+  link.expect_ends();
   for (int rank = 0; rank < link.world_size(); ++rank) send(link, rank, {.kind = Message::stop});
 }
 

@@ -2,7 +2,7 @@
 // their places.
 // tests: src/link/process.cc
 // tests: src/link/process_rank.cc
-// tests: src/link/process_words.h
+// tests: src/link/process_messages.h
 // tests: src/link/rank_program.cc
 // tests: src/base/child_process.cc
 // tests: src/base/fd.cc

@@ -1,8 +1,8 @@
 // The program of a rank on link "process": started by a mesh, never by hand.
 #include <cstdio>
 
+#include "link/process_messages.h"
 #include "link/process_rank.h"
-#include "link/process_words.h"
 #include "rank/hello.h"
 
 int main() {
