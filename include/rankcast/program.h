@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,7 +26,8 @@ struct ScalarRecord;
 
 class Orchestrator;
 
-/// A scalar as kernels see it: a 64-bit integer or a double.
+/// A scalar as kernels see it: a 64-bit integer or a double. An unsigned integer of 2^63 or more
+/// keeps its bits, so that it is a negative one.
 class Scalar {
  public:
   template <std::integral T>
@@ -35,11 +37,17 @@ class Scalar {
   Scalar(T value) noexcept : value_(static_cast<double>(value)) {}
 
   bool is_integer() const noexcept { return std::holds_alternative<std::int64_t>(value_); }
-  /// The value, converted when it is of the other kind.
+  /// The value. A double is cut to an integer; beyond the range of 64 bits it is the nearest one
+  /// there, and what is no number is 0.
   std::int64_t as_i64() const noexcept {
-    return is_integer() ? *std::get_if<std::int64_t>(&value_)
-                        : static_cast<std::int64_t>(*std::get_if<double>(&value_));
+    if (is_integer()) return *std::get_if<std::int64_t>(&value_);
+    constexpr double kLimit = 9223372036854775808.0;  // 2^63
+    const double real = *std::get_if<double>(&value_);
+    if (real >= kLimit) return std::numeric_limits<std::int64_t>::max();
+    if (real < -kLimit) return std::numeric_limits<std::int64_t>::min();
+    return real == real ? static_cast<std::int64_t>(real) : 0;
   }
+  /// The value, converted when it is an integer.
   double as_f64() const noexcept {
     return is_integer() ? static_cast<double>(*std::get_if<std::int64_t>(&value_))
                         : *std::get_if<double>(&value_);
@@ -254,11 +262,14 @@ class RANKCAST_API TaskArgs {
     if (end_ == limit_) [[unlikely]] {
       grow();
     }
+    // A reference of another submit may point to what is gone.
+    if (argument.submit_ != submit_) [[unlikely]] {
+      *end_++ = {detail::kStrange, 0, static_cast<std::uint32_t>(tag)};
+      return *this;
+    }
     const std::uint32_t shard =
         argument.shard_ == detail::kWholeStack ? argument.entry_->whole : argument.shard_;
-    const std::uint32_t number =
-        argument.submit_ == submit_ ? argument.entry_->number : detail::kStrange;
-    *end_++ = {number, shard, static_cast<std::uint32_t>(tag)};
+    *end_++ = {argument.entry_->number, shard, static_cast<std::uint32_t>(tag)};
     return *this;
   }
   TaskArgs& add(const DeviceTensor& tensor, Tag tag);
@@ -349,7 +360,8 @@ class RANKCAST_API Orchestrator {
 };
 
 /// A name and an orchestration function. It never leaves the host. Copyable; several threads may
-/// submit one at once, and then the function must be thread-safe.
+/// submit one at once, and then the function must be thread-safe. One that was moved from is
+/// `invalid_argument` to a submit.
 class RANKCAST_API Program {
  public:
   using Function = std::function<void(Orchestrator&, const Arguments&)>;

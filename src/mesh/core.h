@@ -24,10 +24,12 @@
 #include "base/function_ref.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "frame/undefined_list.h"
 #include "graph/run_draft.h"
 #include "link/link.h"
 #include "memory/buffer_table.h"
 #include "memory/deferred_free.h"
+#include "memory/pins.h"
 #include "mesh/group_blocks.h"
 #include "mesh/keeper.h"
 #include "mesh/link_heap.h"
@@ -35,6 +37,7 @@
 #include "mesh/run_order.h"
 #include "mesh/run_table.h"
 #include "mesh/store_chooser.h"
+#include "mesh/table_changes.h"
 #include "mesh/watchdog.h"
 #include "program/orchestration.h"
 #include "rank/hello.h"
@@ -77,6 +80,11 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void download(const StackedDeviceTensor& tensor, const MutableHostView& view);
   /// The same bytes to every shard.
   void upload_replicated(const StackedDeviceTensor& tensor, const HostView& view);
+
+  // ---- Resident views (resident_view.cc)
+  ResidentView view(const DeviceTensor& tensor);
+  /// One view of the block is gone.
+  void unpin(int rank, const memory::Block& block) noexcept;
 
   // ---- Runs (submit.cc, runs.cc)
   Run submit(const Program& program, std::span<const Argument> arguments);
@@ -130,6 +138,9 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
   void free_shards(std::span<const Shard> shards);
   void free_locked(int rank, base::TableKey key) RC_REQUIRES(mutex_);
   void return_memory_locked() RC_REQUIRES(mutex_);
+  void give_back_locked(int rank, const memory::Block& block) noexcept RC_REQUIRES(mutex_);
+  void wait_for_rank(const DeviceTensor& tensor);
+  std::optional<std::uint64_t> find_undefined(const frame::Region& region, int rank);
   void check_mesh(std::uint64_t incarnation, const char* call) const;
   void check_rank(int rank, const char* call) const;
   void check_not_orchestrating(const char* call) const;
@@ -200,9 +211,10 @@ class MeshCore final : public std::enable_shared_from_this<MeshCore> {
 
   std::vector<std::unique_ptr<memory::BufferTable>> tables_;  // by rank; rows guarded by mutex_
   std::vector<std::unique_ptr<mesh::LinkHeap>> heaps_ RC_GUARDED_BY(mutex_);  // by rank
-  std::vector<std::vector<frame::TableChange>> pending_changes_
+  std::vector<mesh::TableChanges> pending_changes_
       RC_GUARDED_BY(mutex_);  // by rank, for its next record
   memory::DeferredFrees deferred_ RC_GUARDED_BY(mutex_);
+  memory::Pins pins_ RC_GUARDED_BY(mutex_);
   std::unique_ptr<mesh::RunTable> runs_ RC_GUARDED_BY(mutex_);
   std::unique_ptr<mesh::RunOrder> order_ RC_GUARDED_BY(mutex_);
   std::unique_ptr<mesh::GroupBlocks> groups_ RC_GUARDED_BY(mutex_);

@@ -41,7 +41,7 @@ base::Result<base::TableKey> MeshCore::allocate_locked(int rank, std::uint64_t b
     return tl::unexpected(std::move(status).with_rank(rank));
   }
   memory::unpoison(heap.address(*block), block->bytes);
-  pending_changes_[index].push_back(
+  pending_changes_[index].add(
       {block->offset, bytes, key->slot, key->generation, heap.segment_id(*block), 0});
   return key;
 }
@@ -115,7 +115,7 @@ void MeshCore::free_locked(int rank, base::TableKey key) {
   const auto row = tables_[index]->remove(key);
   if (!row) return;
   bump_epoch_locked();
-  pending_changes_[index].push_back({0, 0, key.slot, 0, 0, 0});
+  pending_changes_[index].add({0, 0, key.slot, 0, 0, 0});
   deferred_.add(rank, row->block, last_run_);
 }
 

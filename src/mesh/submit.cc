@@ -230,13 +230,12 @@ Status MeshCore::publish_locked(const graph::RunDraft& draft, RunState& state) {
     }
     frame::BlockRef* side = side_blocks_.extend(1);
     *side = frame::BlockRef();
-    const std::vector<frame::TableChange>& changes =
-        pending_changes_[static_cast<std::size_t>(lane.rank)];
+    const mesh::TableChanges& changes = pending_changes_[static_cast<std::size_t>(lane.rank)];
     const std::span<const frame::RunWait> waits = order_->waits(lane.rank);
     if (changes.empty() && waits.empty() && state.libraries == nullptr) continue;
     frame::SideDraft beside;
     if (state.libraries != nullptr) beside = *state.libraries;
-    beside.changes = changes;
+    beside.changes = changes.span();
     beside.waits = waits;
     auto bytes = frame::side_bytes(beside);
     if (!bytes) return std::move(bytes).error();

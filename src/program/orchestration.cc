@@ -41,6 +41,11 @@ OrchestratorImpl::OrchestratorImpl(const program::MeshView& mesh)
 
 void OrchestratorImpl::run(const Program& program, std::span<const Argument> arguments,
                            std::uint64_t epoch) {
+  if (!program.function()) [[unlikely]] {
+    base::throw_error(failure(ErrorCode::invalid_argument,
+                              "program '{}' has no orchestration function: it was moved from",
+                              program.name()));
+  }
   table_visits_ = 0;
   descriptors_built_ = 0;
   repeated_ = 0;

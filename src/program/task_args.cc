@@ -11,20 +11,28 @@ namespace {
 
 using Storage = std::unique_ptr<detail::TaskArgsStorage>;
 
-// The thread's storages that no TaskArgs holds.
-std::vector<Storage>& spare_storages() {
-  thread_local std::vector<Storage> spares;
-  return spares;
+// The thread's storages that no TaskArgs holds; null once the thread has destroyed them: a static
+// TaskArgs lives longer.
+std::vector<Storage>* spare_storages() {
+  struct Spares {
+    std::vector<Storage> storages;
+    bool* gone;
+    ~Spares() { *gone = true; }
+  };
+  thread_local bool gone = false;
+  if (gone) return nullptr;
+  thread_local Spares spares{{}, &gone};
+  return &spares.storages;
 }
 
 Storage take_storage() {
-  std::vector<Storage>& spares = spare_storages();
-  if (spares.empty()) {
+  std::vector<Storage>* spares = spare_storages();
+  if (spares == nullptr || spares->empty()) {
     ++base::scratch_growths;
     return std::make_unique<detail::TaskArgsStorage>();
   }
-  Storage storage = std::move(spares.back());
-  spares.pop_back();
+  Storage storage = std::move(spares->back());
+  spares->pop_back();
   return storage;
 }
 
@@ -40,7 +48,7 @@ TaskArgs::~TaskArgs() {
   storage_->tensors.clear();
   storage_->scalars.clear();
   storage_->afters.clear();
-  spare_storages().push_back(std::move(storage_));
+  if (std::vector<Storage>* spares = spare_storages()) spares->push_back(std::move(storage_));
 }
 
 TaskArgs::TaskArgs(TaskArgs&& other) noexcept

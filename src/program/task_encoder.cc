@@ -36,8 +36,9 @@ Status stale(const Shard& shard) {
 
 std::string TaskEncoder::place_of(std::size_t argument, std::uint32_t task, std::string_view kernel,
                                   int rank, std::uint32_t submit_argument) const {
-  const std::string origin = submit_argument >= kStrange
-                                 ? std::string("a tensor that the program holds")
+  const std::string origin = submit_argument == kOwnTensor ? "a tensor that the program holds"
+                             : submit_argument == kStrange
+                                 ? "a reference"
                                  : fmt::format("argument {} of the submit", submit_argument);
   return fmt::format("argument {} ({}) of task {} ('{}') on rank {}", argument, origin, task,
                      kernel, rank);

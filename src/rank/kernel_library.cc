@@ -48,6 +48,10 @@ base::Result<KernelLibrary> KernelLibrary::open(const std::string& path,
   if (path.empty() || !std::filesystem::exists(file, error)) {
     return tl::unexpected(fault(path, "no such file"));
   }
+  // Else a pipe or a device would be read for ever.
+  if (!std::filesystem::is_regular_file(file, error)) {
+    return tl::unexpected(fault(path, "is no regular file"));
+  }
   const auto digest = sha256_of_file(path);
   if (!digest) return tl::unexpected(digest.error());
   if (expected && *digest != *expected) {

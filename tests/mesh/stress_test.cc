@@ -3,6 +3,7 @@
 // owner, by the poison, or by the sanitizers.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <random>
@@ -156,6 +157,8 @@ void free_against_submit(int submits) {
   ::testing::Test::RecordProperty("accepted", accepted);
   ::testing::Test::RecordProperty("refused", refused);
   ::testing::Test::RecordProperty("replaced", replaced.load());
+  std::printf("%d submits: %d accepted, %d refused; %d tensors freed meanwhile\n", submits,
+              accepted, refused, replaced.load());
   shelf.free_all();
   EXPECT_EQ(mesh.stats().live_buffers, 0u);
   EXPECT_EQ(mesh.stats().live_bytes, 0u);

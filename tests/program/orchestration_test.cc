@@ -12,6 +12,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <utility>
+
 #include "program/fake_mesh.h"
 #include "support/expect_error.h"
 
@@ -57,6 +60,29 @@ TEST_F(OrchestrationTest, ReferencesAnswerForTheirArgument) {
     EXPECT_EQ(args[2].shard_count(), 0);
     EXPECT_EQ(args[3].scalar().as_f64(), 2.5);
     EXPECT_FALSE(args[3].scalar().is_integer());
+  });
+}
+
+TEST_F(OrchestrationTest, AScalarIsConvertedToTheNearestThatThereIs) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const auto as_i64 = [](Scalar scalar) { return scalar.as_i64(); };
+  EXPECT_EQ(as_i64(2.9), 2);
+  EXPECT_EQ(as_i64(-2.9), -2);
+  EXPECT_EQ(as_i64(-9223372036854775808.0), kLeast);
+  EXPECT_EQ(as_i64(9223372036854775808.0), kMost);
+  EXPECT_EQ(as_i64(1e300), kMost);
+  EXPECT_EQ(as_i64(-std::numeric_limits<double>::infinity()), kLeast);
+  EXPECT_EQ(as_i64(std::numeric_limits<double>::quiet_NaN()), 0);
+  EXPECT_EQ(Scalar(kMost).as_f64(), 9223372036854775808.0);
+}
+
+TEST_F(OrchestrationTest, AProgramThatWasMovedFromIsRefused) {
+  Program first("first", [](Orchestrator&, const Arguments&) {});
+  const Program second = std::move(first);
+  impl_.run(second, {}, ++epoch_);
+  expect_error(ErrorCode::invalid_argument, {"no orchestration function", "moved from"}, [&] {
+    impl_.run(first, {}, ++epoch_);  // NOLINT(bugprone-use-after-move): that is what is tested
   });
 }
 

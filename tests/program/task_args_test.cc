@@ -1,9 +1,11 @@
 // TaskArgs: order, growth, moves, memory used again, and no use beyond its submit.
 #include "program/task_args.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <thread>
 
 #include "program/fake_mesh.h"
 #include "support/expect_error.h"
@@ -196,6 +198,36 @@ TEST_F(TaskArgsTest, AReferenceThatWasKeptIsRefusedInTheNextSubmit) {
             const Arguments&) { orch.submit("fake.any", 0, TaskArgs{}.in(*kept)); },
         {a});
   });
+}
+
+// What it pointed to is gone: the table of arguments has grown in between.
+TEST_F(TaskArgsTest, AReferenceThatWasKeptIsRefusedWhenItsSubmitsTableIsGone) {
+  std::optional<ArgumentRef> kept;
+  const DeviceTensor a = mesh_.tensor(0);
+  run([&](Orchestrator&, const Arguments& args) { kept = args[0]; }, {a});
+  const std::optional<Error> error = test::error_of([&] {
+    run([&](Orchestrator& orch,
+            const Arguments&) { orch.submit("fake.any", 0, TaskArgs{}.in(*kept)); },
+        std::vector<Argument>(10'000, a));
+  });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::invalid_argument);
+  EXPECT_THAT(error->what(), ::testing::HasSubstr("argument 0 (a reference) of task 0"));
+  EXPECT_THAT(error->what(), ::testing::HasSubstr("another submit"));
+}
+
+// Destroyed after all that the thread keeps between submits.
+thread_local std::optional<TaskArgs> outlives_its_thread;
+
+TEST_F(TaskArgsTest, OneMayOutliveWhatItsThreadKeeps) {
+  std::thread([] {
+    outlives_its_thread.reset();  // made before what the thread keeps, so destroyed after it
+    for (int round = 0; round < 2; ++round) {
+      TaskArgs one;
+      TaskArgs two;
+      outlives_its_thread.emplace().scalar(1);
+    }
+  }).join();
 }
 
 TEST_F(TaskArgsTest, WhatTheProgramHoldsOutlivesASubmit) {
