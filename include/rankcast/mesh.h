@@ -165,7 +165,7 @@ class RANKCAST_API Mesh {
   StackedDeviceTensor alloc_replicated(const HostView& view, std::span<const int> ranks = {});
 
   /// Copies the host's bytes into the tensor, after all work submitted earlier to its rank; returns
-  /// when they are there. dtype and shape must be equal.
+  /// when they are there. dtype and shape must be equal. Of a view only the elements are touched.
   void upload(const DeviceTensor& tensor, const HostView& view);
   void upload(const StackedDeviceTensor& tensor, const HostView& view);
   /// Copies the tensor's bytes to the host, after all work submitted earlier to its rank.

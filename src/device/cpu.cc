@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "device/copy.h"
 #include "device/device.h"
 #include "device/kinds.h"
 
@@ -48,9 +48,8 @@ class CpuDevice final : public Device {
     signal.fire(status == RANKCAST_OK ? Signal::State::done : Signal::State::failed);
   }
 
-  void copy(void* destination, const void* source, std::uint64_t bytes,
-            Signal& signal) noexcept override {
-    if (bytes != 0) std::memcpy(destination, source, bytes);
+  void copy(const Copy& copy, Signal& signal) noexcept override {
+    copy_elements(copy);
     signal.fire(Signal::State::done);
   }
 };

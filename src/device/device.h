@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "device/device_list.h"
 #include "rankcast/kernel_abi.h"
+#include "rankcast/tensor.h"
 
 namespace rankcast::device {
 
@@ -70,6 +71,15 @@ struct Launch {
   const rankcast_call* call = nullptr;
 };
 
+/// One copy, element by element in row-major order. Both layouts are valid, of one dtype and shape;
+/// the memory is aligned to the dtype.
+struct Copy {
+  void* destination = nullptr;
+  const detail::Layout* destination_layout = nullptr;
+  const void* source = nullptr;
+  const detail::Layout* source_layout = nullptr;
+};
+
 class Device {
  public:
   /// Waits for no work that could still be stopped; what is pending fires as failed before this
@@ -95,10 +105,11 @@ class Device {
   /// `failure` filled when it failed: a text that is never empty, an argument that is one of the
   /// call's tensors or -1.
   virtual void launch(const Launch& launch, Signal& signal) noexcept = 0;
-  /// Copies between host memory and device memory, or within either; in order with launches. The
-  /// ranges do not overlap, stay valid, and the source stays unchanged, until the signal has fired.
-  virtual void copy(void* destination, const void* source, std::uint64_t bytes,
-                    Signal& signal) noexcept = 0;
+  /// Copies between host memory and device memory, or within either; in order with launches.
+  /// Touches no byte of the destination that belongs to none of its elements. No byte is in both;
+  /// everything that `copy` points at stays valid, and the source unchanged, until the signal has
+  /// fired.
+  virtual void copy(const Copy& copy, Signal& signal) noexcept = 0;
 };
 
 /// A kind of device that this build knows.

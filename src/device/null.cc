@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "device/copy.h"
 #include "device/device.h"
 #include "device/kinds.h"
 
@@ -31,19 +31,15 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view kDelayKey = "delay_us";
 constexpr std::int64_t kMaxDelayUs = 10'000'000;
 
-/// A launch, or a copy if it has bytes.
+/// A launch, or a copy if it has a destination.
 struct Operation {
-  void* destination = nullptr;
-  const void* source = nullptr;
-  std::uint64_t bytes = 0;
+  Copy copy = {};
   Signal* signal = nullptr;  // borrowed from the rank, which keeps it until it has fired
   Clock::time_point due{};
 };
 
 void finish(const Operation& operation) noexcept {
-  if (operation.bytes != 0) {
-    std::memcpy(operation.destination, operation.source, operation.bytes);
-  }
+  if (operation.copy.destination != nullptr) copy_elements(operation.copy);
   operation.signal->fire(Signal::State::done);
 }
 
@@ -143,9 +139,8 @@ class NullDevice final : public Device {
     start({.signal = &signal});
   }
 
-  void copy(void* destination, const void* source, std::uint64_t bytes,
-            Signal& signal) noexcept override {
-    start({.destination = destination, .source = source, .bytes = bytes, .signal = &signal});
+  void copy(const Copy& copy, Signal& signal) noexcept override {
+    start({.copy = copy, .signal = &signal});
   }
 
  private:

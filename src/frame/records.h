@@ -107,7 +107,7 @@ static_assert(offsetof(FrameHeader, tasks) == 32);
 
 enum class TaskKind : std::uint8_t {
   launch = 1,    // a kernel
-  upload = 2,    // argument 0 <- argument 1 (host memory)
+  upload = 2,    // argument 0 <- argument 1 (host memory), of the same dtype and shape
   download = 3,  // argument 1 (host memory) <- argument 0
   copy =
       4,  // argument 0 <- argument 1, which may be on another rank; run by the destination's lane

@@ -1,8 +1,10 @@
 // Uploads and downloads: runs of one transfer task a rank, after all work published earlier there.
 // The caller's thread waits for the end, so the host's memory is used only during the call.
 //
+// Of a view only its elements are touched; at the host's end they lie packed, in row-major order.
+//
 // Where ranks do not see the host's memory, bytes go by staging memory in a segment of the rank, in
-// pieces of at most kStagingBytes a rank; each piece is a run of its own.
+// packed pieces of at most kStagingBytes a rank; each piece is a run of its own.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "memory/poison.h"
 #include "mesh/core.h"
 #include "tensor/layout.h"
+#include "tensor/pieces.h"
 #include "tensor/tensor_access.h"
 
 namespace rankcast::detail {
@@ -29,13 +32,6 @@ void check_match(const Tensor& tensor, const View& view, const char* call) {
                         dtype_name(view.dtype()), view.shape().to_string(),
                         dtype_name(tensor.dtype()), tensor.shape().to_string()));
   }
-}
-
-void check_dense(const DeviceTensor& tensor) {
-  if (tensor::is_contiguous(TensorAccess::layout(tensor))) return;
-  throw_error(failure(ErrorCode::unsupported,
-                      "the view {} has gaps; upload and download the tensor it is of",
-                      tensor::describe(TensorAccess::layout(tensor))));
 }
 
 Status stale(const char* call, const Shard& shard) {
@@ -131,29 +127,31 @@ void MeshCore::transfer(frame::TaskKind kind, std::span<const TransferPart> part
 }
 
 void MeshCore::transfer_staged(frame::TaskKind kind, std::span<const TransferPart> parts) {
-  std::uint64_t bytes = 0;
-  for (const TransferPart& part : parts) bytes = std::max(bytes, part.layout->extent_bytes);
-  for (std::uint64_t from = 0; from < bytes; from += kStagingBytes) {
+  std::vector<tensor::Pieces> left;  // of each part
+  left.reserve(parts.size());
+  for (const TransferPart& part : parts) left.emplace_back(*part.layout, kStagingBytes);
+  std::vector<Layout> layouts;
+  layouts.reserve(parts.size());  // pieces point into it
+  std::vector<TransferPart> pieces;
+  while (std::ranges::any_of(left, [](const tensor::Pieces& part) { return !part.done(); })) {
     Staging staging(*this);
-    std::vector<Layout> layouts;
-    std::vector<TransferPart> pieces;
-    layouts.reserve(parts.size());  // pieces point into it
-    for (const TransferPart& part : parts) {
-      const std::uint64_t left =
-          part.layout->extent_bytes - std::min(from, part.layout->extent_bytes);
-      const std::uint64_t length = std::min(left, kStagingBytes);
-      if (length == 0) continue;
-      staging.add(part.shard.rank, length);
-      layouts.push_back(tensor::contiguous_layout(DType::u8, {static_cast<std::int64_t>(length)}));
-      pieces.push_back({part.shard, part.offset_bytes + from, &layouts.back(),
-                        static_cast<std::byte*>(part.host) + from, staging.place(pieces.size())});
+    layouts.clear();
+    pieces.clear();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (left[i].done()) continue;
+      const tensor::Pieces::Piece piece = left[i].next();
+      layouts.push_back(piece.layout);
+      staging.add(parts[i].shard.rank, tensor::layout_size_bytes(piece.layout));
+      pieces.push_back({parts[i].shard, parts[i].offset_bytes + piece.offset_bytes, &layouts.back(),
+                        static_cast<std::byte*>(parts[i].host) + piece.packed_bytes,
+                        staging.place(pieces.size())});
     }
     for (std::size_t i = 0; i < pieces.size() && kind == frame::TaskKind::upload; ++i) {
-      std::memcpy(staging.address(i), pieces[i].host, pieces[i].layout->extent_bytes);
+      std::memcpy(staging.address(i), pieces[i].host, tensor::layout_size_bytes(layouts[i]));
     }
     run_transfer(kind, pieces);
     for (std::size_t i = 0; i < pieces.size() && kind == frame::TaskKind::download; ++i) {
-      std::memcpy(pieces[i].host, staging.address(i), pieces[i].layout->extent_bytes);
+      std::memcpy(pieces[i].host, staging.address(i), tensor::layout_size_bytes(layouts[i]));
     }
   }
 }
@@ -198,6 +196,11 @@ void MeshCore::run_transfer(frame::TaskKind kind, std::span<const TransferPart> 
       host.slot = part.staging->segment;
     }
     draft->layouts.push(*part.layout);
+    if (!tensor::is_contiguous(*part.layout)) {
+      host.layout = static_cast<std::uint32_t>(draft->layouts.size());
+      draft->layouts.push(
+          tensor::contiguous_layout(part.layout->dtype, tensor::layout_shape(*part.layout)));
+    }
     lane.arguments.push(tensor);
     lane.arguments.push(host);
     draft->add_task(part.shard.rank, task);
@@ -213,7 +216,6 @@ void MeshCore::upload(const DeviceTensor& tensor, const HostView& view) {
   check_open();
   check_mesh(TensorAccess::mesh(tensor), "upload");
   check_match(tensor, view, "upload");
-  check_dense(tensor);
   const TransferPart part{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor),
                           &TensorAccess::layout(tensor), mutable_address(view.data())};
   transfer(frame::TaskKind::upload, {&part, 1});
@@ -223,7 +225,6 @@ void MeshCore::download(const DeviceTensor& tensor, const MutableHostView& view)
   check_open();
   check_mesh(TensorAccess::mesh(tensor), "download");
   check_match(tensor, view, "download");
-  check_dense(tensor);
   const TransferPart part{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor),
                           &TensorAccess::layout(tensor), view.data()};
   transfer(frame::TaskKind::download, {&part, 1});

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/atomic.h"
+#include "tensor/layout.h"
 
 namespace rankcast::rank {
 
@@ -216,16 +217,24 @@ Status TaskRunner::start(const rankcast_kernel& kernel, const Preparation& prepa
 Status TaskRunner::transfer(const TaskRecord& task) {
   const frame::Frame& frame = at_hand_.resolved->frame();
   const std::uint32_t first = task.arguments.first;
-  const frame::LayoutRecord& layout = frame.layouts[frame.arguments[first].layout];
+  const frame::LayoutRecord& tensor_layout = frame.layouts[frame.arguments[first].layout];
+  const frame::LayoutRecord& other_layout = frame.layouts[frame.arguments[first + 1].layout];
   if (task.kind == frame::TaskKind::copy_send) {
     return failure(ErrorCode::internal, "damaged frame: task kind {} is unknown to this rank",
                    static_cast<int>(task.kind));
   }
+  if (!tensor::same_shape(tensor_layout, other_layout)) {
+    return failure(ErrorCode::internal, "damaged frame: a transfer between {} and {}",
+                   tensor::describe(tensor_layout), tensor::describe(other_layout));
+  }
   void* tensor = at_hand_.resolved->tensors[first].data;
   void* other = at_hand_.resolved->tensors[first + 1].data;
-  const bool download = task.kind == frame::TaskKind::download;
   signal_.arm();
-  device_.copy(download ? other : tensor, download ? tensor : other, layout.extent_bytes, signal_);
+  if (task.kind == frame::TaskKind::download) {
+    device_.copy({other, &other_layout, tensor, &tensor_layout}, signal_);
+  } else {
+    device_.copy({tensor, &tensor_layout, other, &other_layout}, signal_);
+  }
   return wait_for_signal();
 }
 

@@ -104,6 +104,10 @@ bool is_valid(const detail::Layout& layout) noexcept {
   return extent_bytes_of(layout) == layout.extent_bytes;
 }
 
+bool same_shape(const detail::Layout& a, const detail::Layout& b) noexcept {
+  return a.dtype == b.dtype && a.dims == b.dims && a.shape == b.shape;
+}
+
 std::uint64_t layout_hash(const detail::Layout& layout) noexcept {
   std::uint64_t hash =
       mixed((std::uint64_t{layout.dims} << 8) | static_cast<std::uint64_t>(layout.dtype));

@@ -40,6 +40,9 @@ bool is_contiguous(const detail::Layout& layout) noexcept;
 /// them. For layouts that crossed a link.
 bool is_valid(const detail::Layout& layout) noexcept;
 
+/// True when their elements correspond: equal dtype and extents, any strides.
+bool same_shape(const detail::Layout& a, const detail::Layout& b) noexcept;
+
 /// Equal layouts have equal hashes. The same in every process of one build.
 std::uint64_t layout_hash(const detail::Layout& layout) noexcept;
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/bell.h"
+#include "device/byte_copy.h"
 #include "device/device.h"
 
 namespace rankcast::device {
@@ -28,7 +29,8 @@ TEST(NullDevice, WithoutDelayIsDoneInsideTheCall) {
   std::vector<std::uint8_t> from(8, 1);
   std::vector<std::uint8_t> to(8, 0);
   signal.arm();
-  device->copy(to.data(), from.data(), from.size(), signal);
+  const ByteCopy all(to.data(), from.data(), from.size());
+  device->copy(all.copy(), signal);
   EXPECT_EQ(signal.state(), State::done);
   EXPECT_EQ(to, from);
   EXPECT_EQ(bell.count(), 0) << "the caller is not told what it sees anyway";
@@ -39,6 +41,7 @@ TEST(NullDevice, WorkThatIsPendingFailsWhenTheDeviceGoes) {
   auto device = device_of(kTenSeconds, bell);
   const std::vector<std::uint8_t> from(8, 1);
   std::vector<std::uint8_t> to(8, 0);
+  const ByteCopy all(to.data(), from.data(), from.size());
   std::vector<std::unique_ptr<Signal>> signals;
   for (int i = 0; i < 6; ++i) {
     signals.push_back(std::make_unique<Signal>());
@@ -46,7 +49,7 @@ TEST(NullDevice, WorkThatIsPendingFailsWhenTheDeviceGoes) {
     if (i % 2 == 0) {
       device->launch({}, *signals.back());
     } else {
-      device->copy(to.data(), from.data(), from.size(), *signals.back());
+      device->copy(all.copy(), *signals.back());
     }
     EXPECT_EQ(signals.back()->state(), State::pending);
   }
@@ -70,8 +73,10 @@ TEST(NullDevice, LateCopiesSeeWhatEarlierOnesWrote) {
   Signal two;
   one.arm();
   two.arm();
-  device->copy(second.data(), first.data(), first.size(), one);
-  device->copy(third.data(), second.data(), second.size(), two);
+  const ByteCopy there(second.data(), first.data(), first.size());
+  const ByteCopy on(third.data(), second.data(), second.size());
+  device->copy(there.copy(), one);
+  device->copy(on.copy(), two);
   EXPECT_EQ(bell.wait(two), State::done);
   EXPECT_EQ(one.state(), State::done);
   EXPECT_EQ(third, first);

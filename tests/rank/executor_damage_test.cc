@@ -413,6 +413,26 @@ TEST_F(ExecutorTest, UploadsAndDownloadsReachTheHost) {
   EXPECT_EQ(std::memcmp(host, back, sizeof(host)), 0);
 }
 
+TEST_F(ExecutorTest, ATransferBetweenTwoShapesIsDamage) {
+  float host[4] = {9, 9, 9, 9};
+  for (const auto kind : {frame::TaskKind::upload, frame::TaskKind::download}) {
+    Dispatch dispatch;
+    dispatch.layouts = {tensor::contiguous_layout(DType::f32, {4}),
+                        tensor::contiguous_layout(DType::f32, {2, 2})};
+    add_argument(dispatch);
+    frame::ArgumentRecord on_host;
+    on_host.offset = reinterpret_cast<std::uint64_t>(host);
+    on_host.layout = 1;
+    on_host.place = frame::Place::host;
+    dispatch.draft.arguments.push(on_host);
+    add_task(dispatch, frame::kNone, 2);
+    dispatch.draft.tasks[0].kind = kind;
+    EXPECT_THAT(run(dispatch).text, HasSubstr("a transfer between f32[4] and f32[2, 2]"));
+  }
+  EXPECT_NE(first(), 9.0f);
+  EXPECT_EQ(host[0], 9.0f);
+}
+
 TEST(RankMain, ADeviceThatCannotBeMadeIsReported) {
   ExecutorRig rig("cpu:0-1");
   base::arm_fault_point("rank.start", 1);
