@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <span>
@@ -98,7 +99,7 @@ struct ArgumentEntry {
   std::uint32_t whole = kWholeStack;  // the shard that the argument itself stands for: device only
   std::uint64_t offset_bytes = 0;
   std::uint32_t layout_index = 0;  // in the layouts of this run's frames
-  std::uint32_t number = 0;        // among the arguments of the submit
+  std::uint32_t number = 0;        // among the arguments of the submit; a view's is beyond them
   std::uint32_t layout_id = 0;     // among the layouts that the submitting context remembers
   std::uint16_t rank_count = 0;    // length of shard_of_rank
   ArgumentKind kind = ArgumentKind::scalar;
@@ -110,7 +111,7 @@ static_assert(sizeof(ArgumentEntry) == 64);
 
 /// One argument of a task as `TaskArgs` keeps it.
 struct TaskArgument {
-  std::uint32_t number;  // of the submit's argument, or kOwnTensor, or kStrange
+  std::uint32_t number;  // of the submit's argument, or of a view, or kOwnTensor, or kStrange
   std::uint32_t shard;   // of it, or kWholeStack; with kOwnTensor which of the program's tensors
   std::uint32_t tag;     // a Tag; a whole word, so that equal arguments are equal bytes
 };
@@ -173,6 +174,19 @@ class RANKCAST_API ArgumentRef {
   /// The value of a scalar argument. Throws `Error(invalid_argument)` for a tensor.
   Scalar scalar() const;
 
+  // Views of the tensor or shard, as DeviceTensor has them; each is a reference as well. They take
+  // memory that is kept between submits. Equal views in the next submit repeat. They throw
+  // `Error(invalid_argument)` also for a scalar, a whole stack, and a reference of another submit.
+
+  ArgumentRef slice(int dim, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
+  ArgumentRef transpose(int a, int b) const;
+  ArgumentRef strided(const Shape& shape, std::span<const std::int64_t> strides,
+                      std::int64_t offset = 0) const;
+  ArgumentRef strided(const Shape& shape, std::initializer_list<std::int64_t> strides,
+                      std::int64_t offset = 0) const {
+    return strided(shape, std::span<const std::int64_t>(strides.begin(), strides.size()), offset);
+  }
+
  private:
   friend class TaskArgs;
   ArgumentRef(const detail::ArgumentEntry* entry, std::uint64_t submit,
@@ -182,6 +196,10 @@ class RANKCAST_API ArgumentRef {
   // By value: a reference whose address is never taken lives in registers.
   [[noreturn]] static void fail_shard_on(const detail::ArgumentEntry* entry, std::uint32_t shard,
                                          int rank);
+  const detail::Layout& layout_to_view(const char* call) const;
+  std::uint32_t chosen_shard() const noexcept {
+    return shard_ == detail::kWholeStack ? entry_->whole : shard_;
+  }
   bool is_whole_stack() const noexcept {
     return entry_->kind == detail::ArgumentKind::stacked && shard_ == detail::kWholeStack;
   }
@@ -267,9 +285,7 @@ class RANKCAST_API TaskArgs {
       *end_++ = {detail::kStrange, 0, static_cast<std::uint32_t>(tag)};
       return *this;
     }
-    const std::uint32_t shard =
-        argument.shard_ == detail::kWholeStack ? argument.entry_->whole : argument.shard_;
-    *end_++ = {argument.entry_->number, shard, static_cast<std::uint32_t>(tag)};
+    *end_++ = {argument.entry_->number, argument.chosen_shard(), static_cast<std::uint32_t>(tag)};
     return *this;
   }
   TaskArgs& add(const DeviceTensor& tensor, Tag tag);

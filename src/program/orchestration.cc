@@ -22,13 +22,19 @@ constexpr std::size_t kCopyKernel = 0;
 // While an orchestration function runs; of several meshes one may run inside another's.
 class SubmitScope {
  public:
-  SubmitScope() noexcept : outer_(std::exchange(current_submit, base::next_serial())) {}
-  ~SubmitScope() { current_submit = outer_; }
+  explicit SubmitScope(program::ReferenceViews& views) noexcept
+      : outer_(std::exchange(current_submit, base::next_serial())),
+        outer_views_(std::exchange(current_views, &views)) {}
+  ~SubmitScope() {
+    current_submit = outer_;
+    current_views = outer_views_;
+  }
   SubmitScope(const SubmitScope&) = delete;
   SubmitScope& operator=(const SubmitScope&) = delete;
 
  private:
   const std::uint64_t outer_;
+  program::ReferenceViews* const outer_views_;
 };
 
 }  // namespace
@@ -36,7 +42,7 @@ class SubmitScope {
 OrchestratorImpl::OrchestratorImpl(const program::MeshView& mesh)
     : mesh_(mesh),
       draft_(mesh.world_size),
-      encoder_(mesh_, draft_, layouts_, arguments_),
+      encoder_(mesh_, draft_, layouts_, arguments_, views_),
       kernels_{{kCopyName, {frame::kNone, nullptr}}} {}
 
 void OrchestratorImpl::run(const Program& program, std::span<const Argument> arguments,
@@ -66,7 +72,8 @@ void OrchestratorImpl::run(const Program& program, std::span<const Argument> arg
     arguments_.number_layouts(layouts_, draft_.layouts);
   }
 
-  const SubmitScope scope;
+  views_.begin_submit();
+  const SubmitScope scope(views_);
   submit_ = current_submit;
   Orchestrator orchestrator(*this);
   const std::span<const ArgumentEntry> entries = arguments_.entries();
@@ -119,7 +126,8 @@ bool OrchestratorImpl::repeats(std::string_view kernel, int rank, std::size_t me
   return repeated_ < tasks_.size() && kernels_[tasks_.kernel_of(repeated_)].name == kernel &&
          (arguments.submit_ == submit_ ||
           arguments.own_tensor_count() == arguments.tensor_count()) &&
-         tasks_.equals(repeated_, rank, members, arguments.tensors(), arguments.afters());
+         tasks_.equals(repeated_, rank, members, arguments.tensors(), arguments.afters()) &&
+         !views_.differ(arguments.tensors());
 }
 
 // Brings the draft of a task that repeats up to date. False when it cannot stay as it is.

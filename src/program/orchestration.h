@@ -18,6 +18,7 @@
 #include "program/argument_table.h"
 #include "program/kernel_checks.h"
 #include "program/layout_table.h"
+#include "program/reference_views.h"
 #include "program/task_args.h"
 #include "program/task_encoder.h"
 #include "program/task_memory.h"
@@ -89,6 +90,7 @@ class OrchestratorImpl {
   graph::TaskOrder order_;
   program::LayoutTable layouts_;
   program::ArgumentTable arguments_;
+  program::ReferenceViews views_;  // that the function has made of its arguments
   TaskEncoder encoder_;
   program::KernelChecks checks_;
   std::vector<program::NamedKernel> kernels_;  // found so far, the copy first

@@ -5,7 +5,9 @@
 
 #include "base/status.h"
 #include "program/orchestration.h"
+#include "program/task_args.h"
 #include "tensor/layout.h"
+#include "tensor/view.h"
 
 namespace rankcast {
 namespace {
@@ -79,7 +81,7 @@ int ArgumentRef::rank() const {
     throw_error(failure(ErrorCode::invalid_argument,
                         "a whole stack has no rank of its own; choose a shard"));
   }
-  return entry_->shards[shard_ == detail::kWholeStack ? entry_->whole : shard_].rank;
+  return entry_->shards[chosen_shard()].rank;
 }
 
 DType ArgumentRef::dtype() const {
@@ -91,6 +93,40 @@ Shape ArgumentRef::shape() const {
   if (entry_->kind == ArgumentKind::scalar) fail_scalar();
   const Shape shape = tensor::layout_shape(*entry_->layout);
   return is_whole_stack() ? shape.prepended(shard_count()) : shape;
+}
+
+const detail::Layout& ArgumentRef::layout_to_view(const char* call) const {
+  if (submit_ != detail::current_submit) {
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "{}: the reference is of another submit; use it in the orchestration "
+                        "function that it was given to",
+                        call));
+  }
+  if (entry_->kind == ArgumentKind::scalar) fail_scalar();
+  if (is_whole_stack()) {
+    throw_error(failure(ErrorCode::invalid_argument,
+                        "{}: a whole stack of {} shards; say which shard by shard_on(rank) or an "
+                        "index",
+                        call, shard_count()));
+  }
+  return *entry_->layout;
+}
+
+ArgumentRef ArgumentRef::slice(int dim, std::int64_t begin, std::int64_t end,
+                               std::int64_t step) const {
+  const tensor::View view = tensor::slice_of(layout_to_view("slice"), dim, begin, end, step);
+  return {&detail::current_views->add(*entry_, chosen_shard(), view), submit_};
+}
+
+ArgumentRef ArgumentRef::transpose(int a, int b) const {
+  const tensor::View view = tensor::transpose_of(layout_to_view("transpose"), a, b);
+  return {&detail::current_views->add(*entry_, chosen_shard(), view), submit_};
+}
+
+ArgumentRef ArgumentRef::strided(const Shape& shape, std::span<const std::int64_t> strides,
+                                 std::int64_t offset) const {
+  const tensor::View view = tensor::strided_of(layout_to_view("strided"), shape, strides, offset);
+  return {&detail::current_views->add(*entry_, chosen_shard(), view), submit_};
 }
 
 Scalar ArgumentRef::scalar() const {

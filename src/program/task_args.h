@@ -5,6 +5,7 @@
 
 #include "base/scratch.h"
 #include "frame/records.h"
+#include "program/reference_views.h"
 #include "rankcast/program.h"
 
 namespace rankcast::detail {
@@ -12,6 +13,9 @@ namespace rankcast::detail {
 /// The number of the submit whose orchestration function this thread runs; 0 outside of one. No two
 /// submits of the process have the same.
 inline thread_local std::uint64_t current_submit = 0;
+
+/// Where that submit keeps views of its arguments; null outside of one.
+inline thread_local program::ReferenceViews* current_views = nullptr;
 
 /// Lent to one TaskArgs at a time and kept by the thread in between, so that its memory is used
 /// again.

@@ -36,10 +36,12 @@ Status stale(const Shard& shard) {
 
 std::string TaskEncoder::place_of(std::size_t argument, std::uint32_t task, std::string_view kernel,
                                   int rank, std::uint32_t submit_argument) const {
-  const std::string origin = submit_argument == kOwnTensor ? "a tensor that the program holds"
-                             : submit_argument == kStrange
-                                 ? "a reference"
-                                 : fmt::format("argument {} of the submit", submit_argument);
+  const auto* view = views_.find(submit_argument);
+  const std::string origin =
+      view != nullptr ? fmt::format("a view of argument {} of the submit", view->argument)
+      : submit_argument == kOwnTensor ? std::string("a tensor that the program holds")
+      : submit_argument == kStrange   ? std::string("a reference")
+                                      : fmt::format("argument {} of the submit", submit_argument);
   return fmt::format("argument {} ({}) of task {} ('{}') on rank {}", argument, origin, task,
                      kernel, rank);
 }
@@ -112,6 +114,10 @@ Result<TaskEncoder::Located> TaskEncoder::locate(const TaskArgument& argument,
     }
     return Located{TensorAccess::shard(tensor), TensorAccess::offset_bytes(tensor),
                    layouts_.intern(TensorAccess::layout(tensor), draft_.layouts)};
+  }
+  if (const auto* view = views_.find(argument.number); view != nullptr) {
+    return Located{*view->entry.shards, view->entry.offset_bytes,
+                   layouts_.intern(view->layout, draft_.layouts), view->argument};
   }
   const std::span<const ArgumentEntry> entries = arguments_.entries();
   const bool known = argument.number < entries.size();
@@ -248,25 +254,37 @@ bool TaskEncoder::renew(std::uint32_t task, const TaskArgs& arguments, bool rech
     i = program::replace_references(arguments_.entries(), table, rank, tensors, i, records,
                                     replaced);
     if (i == tensors.size()) break;
-    if (tensors[i].number != kOwnTensor ||
-        !replace_own(arguments.own_tensor(tensors[i].shard), rank, &records[i], replaced))
-      return false;
+    if (!replace_one(tensors[i], arguments, rank, &records[i], replaced)) return false;
   }
   return !recheck || program::all_live(table, {records, tensors.size()});
 }
 
-bool TaskEncoder::replace_own(const DeviceTensor& tensor, int rank, ArgumentRecord* record,
-                              std::uint64_t* replaced) const {
-  const Shard& shard = TensorAccess::shard(tensor);
-  if (TensorAccess::mesh(tensor) != mesh_.incarnation || shard.rank != rank ||
-      TensorAccess::layout(tensor) != draft_.layouts[record->layout])
+// A tensor of the program's own, or a view of an argument: its layout and its place in the argument
+// are those of last time.
+bool TaskEncoder::replace_one(const TaskArgument& argument, const TaskArgs& arguments, int rank,
+                              ArgumentRecord* record, std::uint64_t* replaced) const {
+  Shard shard;
+  std::uint64_t offset = 0;
+  if (argument.number == kOwnTensor) {
+    const DeviceTensor& tensor = arguments.own_tensor(argument.shard);
+    if (TensorAccess::mesh(tensor) != mesh_.incarnation ||
+        TensorAccess::layout(tensor) != draft_.layouts[record->layout])
+      return false;
+    shard = TensorAccess::shard(tensor);
+    offset = TensorAccess::offset_bytes(tensor);
+  } else if (const auto* view = views_.find(argument.number); view != nullptr) {
+    shard = *view->entry.shards;
+    offset = view->entry.offset_bytes;
+  } else {
     return false;
+  }
+  if (shard.rank != rank) return false;
   if (shard.slot == record->slot && shard.generation == record->generation &&
-      TensorAccess::offset_bytes(tensor) == record->offset)
+      offset == record->offset)
     return true;
   if (!mesh_.tables[static_cast<std::size_t>(rank)]->still_live({shard.slot, shard.generation}))
     return false;
-  program::point_at(record, shard, TensorAccess::offset_bytes(tensor));
+  program::point_at(record, shard, offset);
   ++*replaced;
   return true;
 }

@@ -16,6 +16,7 @@
 #include "program/buffer_places.h"
 #include "program/kernel_catalog.h"
 #include "program/layout_table.h"
+#include "program/reference_views.h"
 #include "program/task_args.h"
 #include "rankcast/program.h"
 
@@ -39,8 +40,8 @@ namespace rankcast::detail {
 class TaskEncoder {
  public:
   TaskEncoder(const program::MeshView& mesh, graph::RunDraft& draft, program::LayoutTable& layouts,
-              program::ArgumentTable& arguments) noexcept
-      : mesh_(mesh), draft_(draft), layouts_(layouts), arguments_(arguments) {}
+              program::ArgumentTable& arguments, program::ReferenceViews& views) noexcept
+      : mesh_(mesh), draft_(draft), layouts_(layouts), arguments_(arguments), views_(views) {}
 
   /// Pushes the descriptors of the draft's next task, a launch on `rank`; `signature` gets one word
   /// an argument: (layout id << 3) | tag. What fails leaves the descriptors pushed so far.
@@ -82,13 +83,14 @@ class TaskEncoder {
   base::Status check_live(const Shard& shard) const;
   base::Status encode_one(const TaskArgument& argument, const TaskArgs& arguments, int rank,
                           frame::ArgumentRecord* record, std::uint32_t* signature);
-  bool replace_own(const DeviceTensor& tensor, int rank, frame::ArgumentRecord* record,
-                   std::uint64_t* replaced) const;
+  bool replace_one(const TaskArgument& argument, const TaskArgs& arguments, int rank,
+                   frame::ArgumentRecord* record, std::uint64_t* replaced) const;
 
   const program::MeshView& mesh_;
   graph::RunDraft& draft_;
   program::LayoutTable& layouts_;
   program::ArgumentTable& arguments_;
+  program::ReferenceViews& views_;
 };
 
 }  // namespace rankcast::detail

@@ -56,6 +56,35 @@ TEST_F(MeshAllocations, ASubmitThatHasRunBeforeMakesNone) {
   EXPECT_EQ(mesh_.stats().arena_growths, growths);
 }
 
+// Equal views repeat; views that move are encoded anew, with layouts that were met before.
+TEST_F(MeshAllocations, NorDoViewsOfItsArguments) {
+  std::int64_t row = 0;
+  const Program program("rows", [&row](Orchestrator& orch, const Arguments& args) {
+    for (int rank = 0; rank < orch.world_size(); ++rank) {
+      TaskArgs task;
+      for (std::size_t i = 0; i + 1 < args.size(); ++i) {
+        task.in(args[i].shard_on(rank).slice(0, row, row + 1));
+      }
+      orch.submit("rankcast.sum", rank,
+                  task.out(args[args.size() - 1].shard_on(rank).slice(0, 3, 4)));
+    }
+  });
+  for (int round = 0; round < 60; ++round) {
+    row = round / 3 % 2;
+    mesh_.submit(program, arguments_).wait();
+  }
+  const std::uint64_t before = allocations_of_this_thread();
+  const std::uint64_t built = mesh_.stats().descriptors_built;
+  for (int round = 0; round < 30; ++round) mesh_.submit(program, arguments_).wait();
+  EXPECT_EQ(mesh_.stats().descriptors_built, built);
+  for (int round = 0; round < 60; ++round) {
+    row = round / 3 % 2;
+    mesh_.submit(program, arguments_).wait();
+  }
+  EXPECT_GT(mesh_.stats().descriptors_built, built);
+  EXPECT_EQ(allocations_of_this_thread(), before);
+}
+
 TEST_F(MeshAllocations, NorDoSeveralInFlight) {
   std::array<rankcast::Run, 8> runs;
   const auto round = [&] {

@@ -26,7 +26,7 @@ class CountingDevice final : public device::Device {
     return static_cast<std::byte*>(base) + kShift;
   }
   void launch(const device::Launch&, device::Signal&) noexcept override {}
-  void copy(void*, const void*, std::uint64_t, device::Signal&) noexcept override {}
+  void copy(const device::Copy&, device::Signal&) noexcept override {}
 
   static constexpr std::ptrdiff_t kShift = 1 << 20;
   int imports = 0;
