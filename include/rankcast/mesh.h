@@ -16,6 +16,7 @@
 #include "rankcast/host_view.h"
 #include "rankcast/kernel_abi.h"
 #include "rankcast/program.h"
+#include "rankcast/resident_view.h"
 #include "rankcast/run.h"
 #include "rankcast/shape.h"
 #include "rankcast/tensor.h"
@@ -85,6 +86,7 @@ struct MeshStats {
   std::uint64_t live_buffers = 0;
   std::uint64_t live_bytes = 0;      ///< As asked for, not yet freed.
   std::uint64_t deferred_bytes = 0;  ///< Freed, waiting until no rank can use them.
+  std::uint64_t pinned_bytes = 0;  ///< Of buffers that resident views show, freed ones among them.
   std::uint64_t reserved_bytes = 0;  ///< Address space that the segments of tensors hold.
   std::uint64_t runs_in_flight = 0;
 };
@@ -171,6 +173,11 @@ class RANKCAST_API Mesh {
   /// Copies the tensor's bytes to the host, after all work submitted earlier to its rank.
   void download(const DeviceTensor& tensor, const MutableHostView& view);
   void download(const StackedDeviceTensor& tensor, const MutableHostView& view);
+
+  /// The tensor's own memory, for the host to read without a copy: as it is after all work
+  /// submitted earlier to its rank. Counts as a download. Throws as `download` does, and
+  /// `undefined_contents` as a task that reads the tensor.
+  ResidentView view(const DeviceTensor& tensor);
 
   /// Makes every copy of the handle stale, at once. The memory goes back when all work that was
   /// published before has passed. Freeing the same tensor again does nothing. Never blocks. A

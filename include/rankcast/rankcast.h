@@ -8,6 +8,7 @@
 #include "rankcast/kernel_abi.h"
 #include "rankcast/mesh.h"
 #include "rankcast/program.h"
+#include "rankcast/resident_view.h"
 #include "rankcast/run.h"
 #include "rankcast/safetensors.h"
 #include "rankcast/shape.h"

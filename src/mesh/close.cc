@@ -60,8 +60,8 @@ CloseReport MeshCore::close(std::chrono::duration<double> budget) {
   {
     base::MutexLock lock(mutex_);
     note_leaks_locked(&report);
-    base::store_release(life_, Life::closed);  // pairs: mesh_life
-    link_->drop_segments();
+    base::store_release(life_, Life::closed);   // pairs: mesh_life
+    if (pins_.empty()) link_->drop_segments();  // else the last resident view does
   }
   if (!report.leak_message.empty()) base::log_info("{}", report.leak_message);
   return report;

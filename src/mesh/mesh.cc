@@ -106,6 +106,8 @@ void Mesh::download(const StackedDeviceTensor& tensor, const MutableHostView& vi
   core().download(tensor, view);
 }
 
+ResidentView Mesh::view(const DeviceTensor& tensor) { return core().view(tensor); }
+
 void Mesh::free(const DeviceTensor& tensor) { core().free(tensor); }
 void Mesh::free(const StackedDeviceTensor& tensor) { core().free(tensor); }
 

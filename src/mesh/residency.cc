@@ -129,10 +129,14 @@ void MeshCore::return_memory_locked() {
   if (deferred_.size() == 0 || base::load_acquire(life_) == Life::closed)
     return;  // pairs: mesh_life
   for (const memory::DeferredFree& freed : deferred_.take_ready(runs_->oldest_run(last_run_ + 1))) {
-    mesh::LinkHeap& heap = *heaps_[static_cast<std::size_t>(freed.rank)];
-    memory::poison(heap.address(freed.block), freed.block.bytes);
-    heap.release(freed.block);
+    if (!pins_.hold_back(freed.rank, freed.block)) give_back_locked(freed.rank, freed.block);
   }
+}
+
+void MeshCore::give_back_locked(int rank, const memory::Block& block) noexcept {
+  mesh::LinkHeap& heap = *heaps_[static_cast<std::size_t>(rank)];
+  memory::poison(heap.address(block), block.bytes);
+  heap.release(block);
 }
 
 void MeshCore::free_shards(std::span<const Shard> shards) {
