@@ -39,7 +39,7 @@ class Scratch {
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { ::operator delete(data_, std::align_val_t{kCacheLine}); }
+  ~Scratch() { ::operator delete(static_cast<void*>(data_), std::align_val_t{kCacheLine}); }
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
@@ -76,7 +76,7 @@ class Scratch {
     while (capacity < size_ + count) capacity *= 2;
     T* data = static_cast<T*>(::operator new(capacity * sizeof(T), std::align_val_t{kCacheLine}));
     if (size_ != 0) std::memcpy(data, data_, size_ * sizeof(T));
-    ::operator delete(data_, std::align_val_t{kCacheLine});
+    ::operator delete(static_cast<void*>(data_), std::align_val_t{kCacheLine});
     data_ = data;
     capacity_ = capacity;
     ++scratch_growths;

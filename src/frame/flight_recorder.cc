@@ -60,7 +60,7 @@ void FlightRecorder::enter(const Record& record, std::int64_t entry_ns) noexcept
   base::store_release(entry.tasks, record.tasks);  // pairs: flight-entry
   base::store_release(                             // pairs: flight-entry
       entry.kind, static_cast<std::uint32_t>(record.kind));
-  if (tells_tasks_) base::store_release(entry.at_task, 0u);  // pairs: flight-entry
+  if (tells_tasks_) base::store_release(entry.at_task, 0u);      // pairs: flight-entry
   base::store_release(entry.stamp, stamp_of(number_, entered));  // pairs: flight-entry
 }
 

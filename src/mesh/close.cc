@@ -122,7 +122,7 @@ void MeshCore::drain(base::Deadline deadline) {
                       "wait longer{}",
                       names.empty() ? "a submit that has not published yet" : names,
                       behind == 0 ? ""
-                      : link_->can_lose_ranks()
+                      : link_->can_restart_ranks()
                           ? ", or kill the process of a rank that hangs"
                           : "; a kernel that never returns can be ended on link 'process' alone"));
 }
@@ -136,7 +136,7 @@ std::string MeshCore::describe_lane(const RunState& state, const RunLane& lane) 
   if (tasks.size() > 1) {
     inside = fmt::format("{} tasks, the first '{}'", tasks.size(), name_of(tasks.front()));
   }
-  if (link_->can_lose_ranks()) {
+  if (link_->can_restart_ranks()) {
     inside += fmt::format("{}process {}", inside.empty() ? "" : ", ", link_->process_of(lane.rank));
   }
   return inside.empty() ? text : fmt::format("{} ({})", text, inside);

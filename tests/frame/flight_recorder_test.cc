@@ -83,11 +83,11 @@ TEST_F(FlightRecorderTest, ASuccessorGoesOn) {
 TEST_F(FlightRecorderTest, TellsTheTaskOnlyWhereItIsAsked) {
   const auto task = [&] { return read_flights(entries_->data(), 1).front().task; };
   FlightRecorder silent(entries_->data());
-  silent.enter(1, 3, 10);
+  silent.enter(record_of(1, 3), 10);
   silent.at_task(2);
   EXPECT_EQ(task(), kNone);
   FlightRecorder recorder(entries_->data(), true);
-  recorder.enter(2, 3, 10);
+  recorder.enter(record_of(2, 3), 10);
   EXPECT_EQ(task(), kNone) << "before its first";
   for (std::uint32_t ordinal = 0; ordinal < 3; ++ordinal) {
     recorder.at_task(ordinal);
@@ -95,7 +95,7 @@ TEST_F(FlightRecorderTest, TellsTheTaskOnlyWhereItIsAsked) {
   }
   recorder.leave(0, 20);
   for (std::uint64_t run = 3; run < 3 + kFlights; ++run) {
-    recorder.enter(run, 3, 10);
+    recorder.enter(record_of(run, 3), 10);
     ASSERT_EQ(task(), kNone) << "the entry was another's";
     recorder.at_task(1);
     recorder.leave(0, 20);

@@ -49,6 +49,10 @@ int walk(const std::string& point, Act act, After after) {
   return 0;
 }
 
+/// What may fail without anybody being told, since it is made up for: a rank asks for a segment
+/// that it was not sent.
+inline constexpr const char kMadeUpFor[] = "base.send_message";
+
 /// Leaves nothing armed or recorded behind a test.
 class FaultScope {
  public:

@@ -118,6 +118,13 @@ class OpenMeshFaults : public MeshFaults {
     EXPECT_THAT(points, ::testing::IsSupersetOf(wanted));
     for (const std::string& point : points) {
       mesh_ = open();
+      if (point == kMadeUpFor) {
+        base::arm_fault_point(point);
+        act(mesh_);
+        EXPECT_EQ(base::armed_fault_points(), 0);
+        expect_works();
+        continue;
+      }
       const Bytes empty = bytes();
       Belongings before;
       const int failures = walk(
@@ -220,6 +227,16 @@ TEST_P(OpenMeshFaults, ARestartThatFailsCanBeTriedAgain) {
   expect_works();  // its memory is there from now on
   const Belongings before;
   for (const std::string& point : points) {
+    if (point == kMadeUpFor) {
+      // The first is the greeting, and nobody makes up for that.
+      base::arm_fault_point(point);
+      expect_error(ErrorCode::internal, {"rank 1", "greeted"}, [&] { mesh_.restart_rank(1); });
+      base::arm_fault_point(point, 1);
+      mesh_.restart_rank(1);
+      EXPECT_EQ(base::armed_fault_points(), 0);
+      expect_works();
+      continue;
+    }
     walk(
         point, [&] { mesh_.restart_rank(1); },
         [&](const Error& error) {

@@ -138,7 +138,7 @@ TEST_P(MeshTransfer, ComesAfterWorkThatWasSubmittedBefore) {
   const std::int64_t start = 10;
   const DeviceTensor tensor = mesh_.alloc(1, HostView(&start, {1}));
   const Program add("add", [](Orchestrator& orch, const Arguments& args) {
-    orch.submit("probe.gate", 1, TaskArgs{});
+    orch.submit("probe.pipe_gate", 1, TaskArgs{});
     orch.submit("probe.plus_one", 1, TaskArgs{}.inout(args[0]));
   });
   const rankcast::Run first = mesh_.submit(add, {tensor});
