@@ -1,6 +1,7 @@
 // A kernel library for tests of a whole mesh: it tells how often it was prepared and what it was
 // given.
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -123,6 +124,13 @@ int gate(const rankcast_kernel_context* /*context*/, void* /*state*/, const rank
   return RANKCAST_FAILED;
 }
 
+// Lets others run first, as often as its scalar says.
+int yield(const rankcast_kernel_context* /*context*/, void* /*state*/, const rankcast_call* call,
+          rankcast_failure* /*failure*/) {
+  for (std::int64_t i = 0; i < call->scalars[0].value.i64; ++i) sched_yield();
+  return RANKCAST_OK;
+}
+
 // Takes as many milliseconds as its scalar says.
 int take_time(const rankcast_kernel_context* /*context*/, void* /*state*/,
               const rankcast_call* call, rankcast_failure* /*failure*/) {
@@ -164,6 +172,7 @@ constexpr rankcast_kernel kernels[] = {
     kernel("probe.plus_one", check, nullptr, plus_one, nullptr),
     kernel("probe.pipe_gate", nullptr, nullptr, pipe_gate, nullptr),
     kernel("probe.gate", nullptr, nullptr, gate, nullptr),
+    kernel("probe.yields", nullptr, nullptr, yield, nullptr),
     kernel("probe.sleeps", nullptr, nullptr, take_time, nullptr),
 };
 

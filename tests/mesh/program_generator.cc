@@ -294,10 +294,23 @@ ProgramGenerator::Tasks ProgramGenerator::with_other_buffers(Tasks tasks) {
   return tasks;
 }
 
+ProgramGenerator::Tasks ProgramGenerator::with_other_offsets(Tasks tasks) {
+  for (ProgramTask& task : tasks) {
+    for (ProgramArg& arg : task.args) {
+      const bool of_stack = arg.given == Given::by_stack_rank || arg.given == Given::by_stack_index;
+      if (of_stack || chance(60)) continue;
+      const HostLayout all = whole(arg.view.buffer());
+      const std::int64_t room = all.span() - arg.view.span();
+      arg.view = all.strided(arg.view.shape(), arg.view.strides(), between(0, room));
+    }
+  }
+  return tasks;
+}
+
 ProgramGenerator::Tasks ProgramGenerator::varied(Tasks tasks) {
   const Tasks before = tasks;
   ProgramTask& task = tasks[static_cast<std::size_t>(below(std::ssize(tasks)))];
-  switch (below(8)) {
+  switch (below(9)) {
     case 0:
       task.value = between(1, 30);
       break;
@@ -314,6 +327,9 @@ ProgramGenerator::Tasks ProgramGenerator::varied(Tasks tasks) {
       break;
     case 4:
       task = make_task({});
+      break;
+    case 5:
+      tasks = with_other_offsets(std::move(tasks));
       break;
     default:
       tasks = with_other_buffers(std::move(tasks));

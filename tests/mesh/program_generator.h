@@ -60,6 +60,8 @@ class ProgramGenerator {
   /// The tasks with buffers in the places of others, or changed a little.
   Tasks varied(Tasks tasks);
   Tasks with_other_buffers(Tasks tasks);
+  /// Views of the same shapes and strides elsewhere in their buffers.
+  Tasks with_other_offsets(Tasks tasks);
 
   void add_programs();
   void add_submit(std::size_t program, const Tasks& tasks);

@@ -52,6 +52,7 @@ class HostLayout {
 
   std::size_t buffer() const { return buffer_; }
   const std::vector<std::int64_t>& shape() const { return shape_; }
+  const std::vector<std::int64_t>& strides() const { return strides_; }
   int dims() const { return static_cast<int>(shape_.size()); }
   std::int64_t extent(int dim) const { return shape_[static_cast<std::size_t>(dim)]; }
   std::int64_t element_count() const;
