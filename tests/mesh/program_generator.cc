@@ -7,8 +7,6 @@
 namespace rankcast::test {
 namespace {
 
-constexpr bool kStridedTransfers = false;
-
 std::int64_t product(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
@@ -130,25 +128,10 @@ HostLayout ProgramGenerator::target_view(std::size_t buffer) {
   return view.repeats_elements() ? whole(buffer) : view;
 }
 
-HostLayout ProgramGenerator::transfer_view(std::size_t buffer) {
-  if (kStridedTransfers) return target_view(buffer);
-  const HostLayout view = whole(buffer);
-  if (chance(40)) return view;
-  const std::int64_t begin = below(view.extent(0));
-  return view.slice(0, begin, between(begin + 1, view.extent(0)), 1);
-}
-
 std::optional<HostLayout> ProgramGenerator::matching_view(std::size_t buffer,
                                                           const HostLayout& like) {
   HostLayout view = whole(buffer);
   if (view.element_count() < like.element_count()) return std::nullopt;
-  if (dense_) {
-    std::vector<std::int64_t> strides(like.shape().size(), 1);
-    for (std::size_t dim = strides.size() - 1; dim > 0; --dim)
-      strides[dim - 1] = strides[dim] * like.shape()[dim];
-    const std::int64_t room = view.element_count() - like.element_count();
-    return view.strided(like.shape(), strides, between(0, room));
-  }
   if (view.dims() == like.dims() && chance(60)) {
     if (chance(30)) {
       view = view.transpose(static_cast<int>(below(view.dims())),
@@ -187,9 +170,9 @@ std::optional<HostLayout> ProgramGenerator::source_view(int rank, const HostLayo
 
 Given ProgramGenerator::random_given(const HostLayout& view) {
   const bool of_stack = scenario_.buffers[view.buffer()].stack != BufferSpec::kNoStack;
-  if (of_stack && view.is_whole() && chance(70))
-    return chance(50) ? Given::by_stack_rank : Given::by_stack_index;
-  return chance(70) ? Given::by_argument : Given::by_program;
+  if (of_stack && chance(50)) return chance(50) ? Given::by_stack_rank : Given::by_stack_index;
+  if (chance(30)) return Given::by_program;
+  return chance(60) ? Given::by_argument : Given::by_reference;
 }
 
 void ProgramGenerator::add_sources(ProgramTask& task, int rank, std::size_t count,
@@ -214,16 +197,13 @@ ProgramTask ProgramGenerator::make_task(const Tasks& earlier) {
     task.value = between(1, 30);
     return task;
   }
-  HostLayout to = target_view(buffer_on(task.rank));
+  const HostLayout to = target_view(buffer_on(task.rank));
   const std::int64_t kind = below(100);
   if (kind < 35) {
     const auto from =
         static_cast<int>(chance(85) ? (task.rank + between(1, ranks_ - 1)) % ranks_ : task.rank);
     task.kind = Kind::copy_between_ranks;
-    if (!kStridedTransfers) to = transfer_view(to.buffer());
-    dense_ = !kStridedTransfers;
     add_sources(task, from, 1, to);
-    dense_ = false;
     if (!task.args.empty()) {
       task.args[0].tag = Tag::in;  // a copy takes these tags and no others
       task.args.insert(task.args.begin(), ProgramArg{to, Tag::out, random_given(to)});
@@ -355,10 +335,10 @@ void ProgramGenerator::renew(std::size_t buffer) {
 
 void ProgramGenerator::add_something_between() {
   const auto buffer = static_cast<std::size_t>(below(std::ssize(scenario_.buffers)));
-  switch (below(5)) {
+  switch (below(6)) {
     case 0:
     case 1: {
-      const HostLayout view = transfer_view(buffer);
+      const HostLayout view = target_view(buffer);
       const std::uint64_t pattern = random_() % 100'000;
       const DType dtype = scenario_.buffers[buffer].dtype;
       serial_->upload(view, pattern_bytes(dtype, view.element_count(), pattern));
@@ -368,8 +348,10 @@ void ProgramGenerator::add_something_between() {
     }
     case 2:
     case 3:
-      scenario_.steps.push_back(
-          {.kind = HostStep::Kind::download, .views = {transfer_view(buffer)}});
+      scenario_.steps.push_back({.kind = HostStep::Kind::download, .views = {random_view(buffer)}});
+      break;
+    case 4:
+      scenario_.steps.push_back({.kind = HostStep::Kind::look, .views = {random_view(buffer)}});
       break;
     default:
       renew(buffer);

@@ -44,8 +44,6 @@ class ProgramGenerator {
                             bool may_repeat);
   /// A view that is written.
   HostLayout target_view(std::size_t buffer);
-  /// A view that a call takes, to the host or from it.
-  HostLayout transfer_view(std::size_t buffer);
   /// Of `buffer`, of the shape of `like`; none if it is too small.
   std::optional<HostLayout> matching_view(std::size_t buffer, const HostLayout& like);
   /// On `rank`, with the dtype and shape of `like`, and apart from it but for careless programs.
@@ -73,7 +71,6 @@ class ProgramGenerator {
   int ranks_;
   Scenario scenario_;
   std::optional<SerialExecutor> serial_;
-  bool dense_ = false;     // of the views at hand
   bool careless_ = false;  // of the program at hand: arguments of a task may share bytes
   std::int64_t in_flight_ = 0;
 };

@@ -35,7 +35,7 @@ std::string_view name_of(Tag tag) {
 }
 
 std::string_view name_of(Given given) {
-  constexpr std::string_view kNames[] = {"", "arg ", "shard_on ", "shard "};
+  constexpr std::string_view kNames[] = {"", "arg ", "ref ", "shard_on ", "shard "};
   return kNames[static_cast<std::size_t>(given)];
 }
 
@@ -126,15 +126,6 @@ std::int64_t HostLayout::span() const {
   return last + 1;
 }
 
-bool HostLayout::is_dense() const {
-  std::int64_t wanted = 1;
-  for (std::size_t dim = shape_.size(); dim-- > 0;) {
-    if (shape_[dim] != 1 && strides_[dim] != wanted) return false;
-    wanted *= shape_[dim];
-  }
-  return true;
-}
-
 std::vector<std::int64_t> HostLayout::elements() const {
   std::vector<std::int64_t> places{offset_};
   for (std::size_t dim = 0; dim < shape_.size(); ++dim) {
@@ -152,24 +143,6 @@ bool HostLayout::repeats_elements() const {
   std::vector<std::int64_t> places = elements();
   std::ranges::sort(places);
   return std::ranges::adjacent_find(places) != places.end();
-}
-
-DeviceTensor HostLayout::of(const DeviceTensor& whole) const {
-  DeviceTensor tensor = whole;
-  for (const ViewStep& step : steps_) {
-    switch (step.kind) {
-      case ViewStep::Kind::slice:
-        tensor = tensor.slice(step.dim, step.begin, step.end, step.step);
-        break;
-      case ViewStep::Kind::transpose:
-        tensor = tensor.transpose(step.dim, step.other);
-        break;
-      case ViewStep::Kind::strided:
-        tensor = tensor.strided(Shape(step.shape), step.strides, step.offset);
-        break;
-    }
-  }
-  return tensor.shape() == Shape(shape_) ? tensor : DeviceTensor();
 }
 
 std::string HostLayout::text() const {
@@ -273,6 +246,9 @@ std::string text_of(const Scenario& scenario) {
         break;
       case HostStep::Kind::download:
         text += "download " + step.views[0].text() + "\n";
+        break;
+      case HostStep::Kind::look:
+        text += "look at " + step.views[0].text() + "\n";
         break;
       case HostStep::Kind::renew:
         text += "renew b" + std::to_string(step.buffer) + ", pattern " +

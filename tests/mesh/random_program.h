@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -58,16 +59,16 @@ class HostLayout {
   std::int64_t element_count() const;
   /// From the first element to the one after the last.
   std::int64_t span() const;
-  bool is_whole() const { return steps_.empty(); }
-  bool is_dense() const;
 
   /// Where in the buffer its elements are, in row-major order.
   std::vector<std::int64_t> elements() const;
   /// True if two of its elements are one of the buffer's.
   bool repeats_elements() const;
 
-  /// The library's view, made by the same calls. An empty one if its shape is not the one here.
-  DeviceTensor of(const DeviceTensor& whole) const;
+  /// The library's view of a tensor or a reference, made by the same calls. Throws
+  /// std::logic_error if its shape is not the one here.
+  template <class Tensor>
+  Tensor of(Tensor view) const;
   /// ".slice(0, 2, 8, 3).transpose(0, 1)"
   std::string text() const;
 
@@ -79,6 +80,26 @@ class HostLayout {
   std::vector<ViewStep> steps_;
 };
 
+template <class Tensor>
+Tensor HostLayout::of(Tensor view) const {
+  for (const ViewStep& step : steps_) {
+    switch (step.kind) {
+      case ViewStep::Kind::slice:
+        view = view.slice(step.dim, step.begin, step.end, step.step);
+        break;
+      case ViewStep::Kind::transpose:
+        view = view.transpose(step.dim, step.other);
+        break;
+      case ViewStep::Kind::strided:
+        view = view.strided(Shape(step.shape), step.strides, step.offset);
+        break;
+    }
+  }
+  if (view.shape() != Shape(shape_))
+    throw std::logic_error(text() + " has shape " + view.shape().to_string());
+  return view;
+}
+
 /// True if an element of one is an element of the other.
 bool share_bytes(const HostLayout& a, const HostLayout& b);
 
@@ -86,8 +107,9 @@ bool share_bytes(const HostLayout& a, const HostLayout& b);
 enum class Given : std::uint8_t {
   by_program,      // the program holds it
   by_argument,     // an argument of the submit
-  by_stack_rank,   // shard_on(rank) of a stacked argument
-  by_stack_index,  // [shard] of a stacked argument
+  by_reference,    // a view of an argument, which is the whole buffer
+  by_stack_rank,   // shard_on(rank) of a stacked argument, or a view of it
+  by_stack_index,  // [shard] of a stacked argument, or a view of it
 };
 
 struct ProgramArg {
@@ -131,6 +153,7 @@ struct HostStep {
     submit,
     upload,
     download,
+    look,   // at the tensor's own memory
     renew,  // frees a buffer, or the stack that it is of, and allocates another like it
     wait,   // for all runs
     compare,
@@ -139,7 +162,7 @@ struct HostStep {
   Kind kind = Kind::wait;
   std::size_t program = 0;  // submit: steps of one number submit one rankcast::Program
   std::vector<ProgramTask> tasks = {};
-  std::vector<HostLayout> views = {};  // upload, download: one
+  std::vector<HostLayout> views = {};  // upload, download, look: one
   std::size_t buffer = 0;              // renew
   std::uint64_t pattern = 0;           // upload, renew: of the values
 };

@@ -68,6 +68,9 @@ void ScenarioPlayer::play(const HostStep& step) {
     case HostStep::Kind::download:
       download(step.views[0]);
       break;
+    case HostStep::Kind::look:
+      look(step.views[0]);
+      break;
     case HostStep::Kind::renew:
       renew(step);
       break;
@@ -112,6 +115,8 @@ ScenarioPlayer::Bound ScenarioPlayer::bind(const std::vector<ProgramTask>& tasks
       std::size_t number = bound.arguments.size();
       if (arg.given == Given::by_argument) {
         bound.arguments.emplace_back(arg.view.of(place.tensor));
+      } else if (arg.given == Given::by_reference) {
+        bound.arguments.emplace_back(place.tensor);
       } else if (arg.given != Given::by_program) {
         const auto [known, is_new] =
             stacks.try_emplace(scenario_.buffers[arg.view.buffer()].stack, number);
@@ -188,11 +193,14 @@ TaskArgs ScenarioPlayer::task_args(const ProgramTask& task, const std::vector<st
       case Given::by_argument:
         add(args[numbers[i]], arg.tag);
         break;
+      case Given::by_reference:
+        add(arg.view.of(args[numbers[i]]), arg.tag);
+        break;
       case Given::by_stack_rank:
-        add(args[numbers[i]].shard_on(place.tensor.rank()), arg.tag);
+        add(arg.view.of(args[numbers[i]].shard_on(place.tensor.rank())), arg.tag);
         break;
       case Given::by_stack_index:
-        add(args[numbers[i]][place.shard], arg.tag);
+        add(arg.view.of(args[numbers[i]][place.shard]), arg.tag);
         break;
     }
   }
@@ -218,12 +226,39 @@ void ScenarioPlayer::download(const HostLayout& view) {
   HostMemory memory(Bytes(wanted.size(), std::byte{0xEE}));
   mesh_.download(view.of(places_[view.buffer()].tensor),
                  MutableHostView(memory.data(), dtype, Shape(view.shape())));
-  const std::size_t size = size_bytes(dtype);
+  compare(view, {memory.data(), wanted.size()}, wanted);
+}
+
+void ScenarioPlayer::look(const HostLayout& view) {
+  const std::size_t size = size_bytes(scenario_.buffers[view.buffer()].dtype);
+  looks_.push_back(mesh_.view(view.of(places_[view.buffer()].tensor)));
+  const ResidentView& shown = looks_.back();
+  const auto* first = static_cast<const std::byte*>(shown.data());
+  Bytes found;
+  std::vector<std::int64_t> places{0};
+  for (int dim = 0; dim < view.dims(); ++dim) {
+    std::vector<std::int64_t> next;
+    for (const std::int64_t place : places) {
+      for (std::int64_t i = 0; i < view.extent(dim); ++i)
+        next.push_back(place + i * shown.strides()[static_cast<std::size_t>(dim)]);
+    }
+    places = std::move(next);
+  }
+  for (const std::int64_t place : places) {
+    const std::byte* element = first + static_cast<std::size_t>(place) * size;
+    found.insert(found.end(), element, element + size);
+  }
+  compare(view, found, serial_.download(view));
+}
+
+void ScenarioPlayer::compare(const HostLayout& view, std::span<const std::byte> found,
+                             std::span<const std::byte> wanted) {
+  const std::size_t size = size_bytes(scenario_.buffers[view.buffer()].dtype);
   for (std::size_t at = 0; at < wanted.size(); at += size) {
-    const std::span found(memory.data() + at, size);
-    if (std::ranges::equal(found, std::span(wanted).subspan(at, size))) continue;
-    fail("element " + std::to_string(at / size) + " of " + view.text() + " is " + hex(found) +
-         ", wanted " + hex(std::span(wanted).subspan(at, size)) + " (bytes in order)");
+    if (std::ranges::equal(found.subspan(at, size), wanted.subspan(at, size))) continue;
+    fail("element " + std::to_string(at / size) + " of " + view.text() + " is " +
+         hex(found.subspan(at, size)) + ", wanted " + hex(wanted.subspan(at, size)) +
+         " (bytes in order)");
     return;
   }
 }

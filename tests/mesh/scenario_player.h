@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ class ScenarioPlayer {
                      const Arguments& args, const std::vector<Task>& earlier) const;
   void upload(const HostStep& step);
   void download(const HostLayout& view);
+  void look(const HostLayout& view);
+  void compare(const HostLayout& view, std::span<const std::byte> found,
+               std::span<const std::byte> wanted);
   void renew(const HostStep& step);
   void free(std::size_t buffer);
   void wait();
@@ -62,6 +66,7 @@ class ScenarioPlayer {
   std::vector<Place> places_;
   std::map<std::size_t, Program> programs_;
   std::vector<rankcast::Run> runs_;
+  std::vector<ResidentView> looks_;    // kept to the end: what is freed stays
   const HostStep* current_ = nullptr;  // whose tasks the program at hand submits
   Bound bound_;
   std::optional<std::string> failure_;
