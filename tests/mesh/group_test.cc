@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <csignal>
 #include <random>
 
 #include "mesh/support.h"
@@ -302,6 +303,125 @@ TEST_F(MeshGroup, CancelAtAnyTimeRunsAllMembersOrNone) {
     ASSERT_TRUE(ran == 0 || ran == 4) << ran << " members ran";
   }
 }
+
+/// Two groups whose members cross, over and over, while runs are cancelled and ranks die. Each
+/// member counts that it ran; all members of a group did or none, but for those of ranks that died.
+class ThoroughMeshGroup : public OnEachLink {
+ protected:
+  static constexpr int kRanks = 4;
+  static constexpr int kSeed = 20261201;
+
+  static Mesh open() {
+    MeshOptions options;
+    options.devices = "cpu:0-3";
+    options.link = GetParam();
+    options.max_in_flight = 4;
+    return Mesh::open(options);
+  }
+
+  ThoroughMeshGroup() {
+    mesh_.load_kernels(RANKCAST_TEST_PROBE_KERNELS);
+    for (int rank = 0; rank < kRanks; ++rank) count_anew(rank);
+  }
+
+  void count_anew(int rank) {
+    const std::int64_t zero = 0;
+    for (std::size_t group = 0; group < 2; ++group) {
+      counters_[group][static_cast<std::size_t>(rank)] = mesh_.alloc(rank, HostView(&zero, {1}));
+    }
+  }
+  std::int64_t count(std::size_t group, int rank) {
+    return values_of<std::int64_t>(mesh_, counters_[group][static_cast<std::size_t>(rank)])[0];
+  }
+
+  rankcast::Run submit() {
+    return mesh_.submit(Program("groups",
+                                [this](Orchestrator& orch, const Arguments&) {
+                                  for (std::size_t group = 0; group < 2; ++group) {
+                                    std::vector<TaskArgs> arguments;
+                                    for (const int rank : kMembers[group]) {
+                                      arguments.emplace_back().no_dep(
+                                          counters_[group][static_cast<std::size_t>(rank)]);
+                                    }
+                                    orch.submit_group("probe.plus_one", kMembers[group], arguments);
+                                  }
+                                }),
+                        {});
+  }
+
+  /// How often the members of each group ran that are not among `lost`: all as often.
+  void expect_all_or_none(int lost) {
+    for (std::size_t group = 0; group < 2; ++group) {
+      std::vector<std::int64_t> counts;
+      for (const int rank : kMembers[group]) {
+        if (rank != lost) counts.push_back(count(group, rank));
+      }
+      ASSERT_THAT(counts, Each(counts.front())) << "group " << group;
+    }
+  }
+
+  inline static const std::array<std::vector<int>, 2> kMembers = {std::vector<int>{0, 1, 2},
+                                                                  std::vector<int>{3, 2, 1}};
+  std::mt19937 random_{kSeed};
+  Mesh mesh_ = open();
+  std::array<std::array<DeviceTensor, kRanks>, 2> counters_;
+};
+
+#ifdef RANKCAST_TEST_SANITIZED
+constexpr int kCancelRounds = 1'000;
+#else
+constexpr int kCancelRounds = 10'000;
+#endif
+
+TEST_P(ThoroughMeshGroup, CancelsAtAnyTime) {
+  for (int round = 0; round < kCancelRounds && !HasFatalFailure(); ++round) {
+    const rankcast::Run run = submit();
+    const rankcast::Run behind = submit();
+    for (auto delay = random_() % 6; delay-- > 0;) std::this_thread::yield();
+    if (random_() % 2 == 0) (random_() % 2 == 0 ? run : behind).cancel();
+    for (const rankcast::Run* each : {&run, &behind}) {
+      try {
+        ASSERT_TRUE(each->wait_for(kHangLimit));
+      } catch (const Error& error) {
+        ASSERT_EQ(error.code(), ErrorCode::cancelled) << error.what();
+      }
+    }
+    if (round % 100 == 0) expect_all_or_none(-1);
+  }
+  expect_all_or_none(-1);
+}
+
+TEST_P(ThoroughMeshGroup, RanksThatDieAtAnyTime) {
+  if (GetParam() == "thread") GTEST_SKIP() << "a thread does not die alone";
+  for (int round = 0; round < 300 && !HasFatalFailure(); ++round) {
+    const int victim = static_cast<int>(random_() % kRanks);
+    const rankcast::Run run = submit();
+    const rankcast::Run behind = submit();
+    for (auto delay = random_() % 6; delay-- > 0;) std::this_thread::yield();
+    ASSERT_EQ(kill(mesh_.ranks()[static_cast<std::size_t>(victim)].process, SIGKILL), 0);
+    if (random_() % 4 == 0) behind.cancel();
+    for (const rankcast::Run* each : {&run, &behind}) {
+      try {
+        ASSERT_TRUE(each->wait_for(kHangLimit));
+      } catch (const Error& error) {
+        ASSERT_TRUE(error.code() == ErrorCode::rank_lost || error.code() == ErrorCode::cancelled)
+            << error.what();
+      }
+    }
+    ASSERT_TRUE(eventually([&] { return mesh_.ranks()[static_cast<std::size_t>(victim)].lost; }));
+    expect_all_or_none(victim);
+    mesh_.restart_rank(victim);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      if (rank != victim) {
+        mesh_.free(counters_[0][static_cast<std::size_t>(rank)]);
+        mesh_.free(counters_[1][static_cast<std::size_t>(rank)]);
+      }
+      count_anew(rank);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, ThoroughMeshGroup, all_links(), name_of_link);
 
 }  // namespace
 }  // namespace rankcast::test
