@@ -155,6 +155,44 @@ TEST(TaskOrder, CopiesReachAcrossLanes) {
   EXPECT_EQ(edges_of(run.draft, far), (Edges{{copy, true}}));
 }
 
+// Eight tasks on the row blocks of one matrix, and eight on its column blocks.
+TEST(TaskOrder, BlocksOfOneMatrixAreIndependent) {
+  constexpr std::int64_t kSide = 64;
+  for (const bool rows : {true, false}) {
+    RunDraft draft(1);
+    frame::LayoutRecord block = tensor::contiguous_layout(DType::f32, {kSide, kSide});
+    block.shape[rows ? 0 : 1] = kSide / 8;
+    block.extent_bytes =
+        static_cast<std::uint64_t>((block.shape[0] - 1) * kSide + block.shape[1]) * 4;
+    draft.layouts.push(block);
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      frame::ArgumentRecord argument;
+      argument.generation = 1;
+      argument.offset = std::uint64_t{4} * i * (kSide / 8) * (rows ? kSide : 1);
+      argument.tag = Tag::inout;
+      draft.lane(0).arguments.push(argument);
+      frame::TaskRecord task;
+      task.arguments = {i, 1};
+      draft.add_task(0, task);
+    }
+    TaskOrder order;
+    ASSERT_FALSE(order.lay_out(draft));
+    EXPECT_TRUE(draft.lane(0).edges.empty()) << (rows ? "rows" : "columns");
+    // One that crosses them all comes after each.
+    frame::ArgumentRecord all;
+    all.generation = 1;
+    all.tag = Tag::in;
+    all.layout = 1;
+    draft.layouts.push(tensor::contiguous_layout(DType::f32, {kSide, kSide}));
+    draft.lane(0).arguments.push(all);
+    frame::TaskRecord task;
+    task.arguments = {8, 1};
+    draft.add_task(0, task);
+    ASSERT_FALSE(order.lay_out(draft));
+    EXPECT_EQ(edges_of(draft, 8).size(), 8u);
+  }
+}
+
 TEST(TaskOrder, AfterNeedsWhateverTheRank) {
   Writer run;
   const auto first = run.launch(0, {});

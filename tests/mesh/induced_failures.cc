@@ -1,5 +1,7 @@
 #include "mesh/induced_failures.h"
 
+#include <array>
+#include <atomic>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -319,6 +321,19 @@ void add_runs(Catalogue& all) {
         orch.submit("rankcast.copy", 1, TaskArgs{}.in(spoilt).out(other));
       });
     }
+  });
+  all.add(ErrorCode::task_failed, "a member of a group that fails", [] {
+    Mesh mesh = two_ranks();
+    mesh.register_kernel("demo.meet", [](const KernelCall& call) {
+      if (call.context.rank == 1) throw std::runtime_error("the scales are not the same");
+      std::atomic_ref abort(*const_cast<std::uint32_t*>(call.context.abort_word));
+      while (abort.load() == 0) std::this_thread::yield();
+      throw std::runtime_error("told to give up");
+    });
+    submit(mesh, [](Orchestrator& orch, const Arguments&) {
+      const std::array<TaskArgs, 2> arguments;
+      orch.submit_group("demo.meet", std::array{0, 1}, arguments);
+    });
   });
   all.add(ErrorCode::cancelled, "a run that was cancelled", [] {
     Mesh mesh = two_ranks();
