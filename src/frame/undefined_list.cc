@@ -28,6 +28,17 @@ bool touch(const Region& a, const Region& b) noexcept {
   return a.segment == b.segment && tensor::overlap(a.layout, a.offset, b.layout, b.offset);
 }
 
+// The bytes from `begin` to before `end`, if there are any, of a region that goes.
+void add_bytes(std::vector<UndefinedRegion>& regions, const UndefinedRegion& of,
+               std::uint64_t begin, std::uint64_t end) {
+  if (begin >= end) return;
+  const auto bytes = static_cast<std::int64_t>(end - begin);
+  regions.push_back({.region = {.segment = of.region.segment,
+                                .offset = begin,
+                                .layout = tensor::contiguous_layout(DType::u8, {bytes})},
+                     .run = of.run});
+}
+
 // One look at a list that may be written meanwhile; false when it was.
 bool look(const UndefinedList& list, const Region& region,
           std::optional<std::uint64_t>* run) noexcept {
@@ -102,12 +113,24 @@ std::optional<std::uint64_t> find_undefined(std::span<const UndefinedRegion> reg
   return run;
 }
 
-bool forget_covered(std::vector<UndefinedRegion>& regions, const Region& written) noexcept {
-  return std::erase_if(regions, [&](const UndefinedRegion& one) {
-           return one.region.segment == written.segment &&
-                  tensor::covers(written.layout, written.offset, one.region.layout,
-                                 one.region.offset);
-         }) != 0;
+bool forget_written(std::vector<UndefinedRegion>& regions, const Region& written) {
+  bool changed = false;
+  for (std::size_t i = regions.size(); i-- > 0;) {
+    const UndefinedRegion one = regions[i];
+    if (!touch(one.region, written)) continue;
+    const bool all =
+        tensor::covers(written.layout, written.offset, one.region.layout, one.region.offset);
+    if (!all &&
+        !(tensor::is_contiguous(one.region.layout) && tensor::is_contiguous(written.layout)))
+      continue;
+    regions.erase(regions.begin() + static_cast<std::ptrdiff_t>(i));
+    changed = true;
+    if (all) continue;
+    add_bytes(regions, one, one.region.offset, written.offset);
+    add_bytes(regions, one, written.offset + written.layout.extent_bytes,
+              one.region.offset + one.region.layout.extent_bytes);
+  }
+  return changed;
 }
 
 }  // namespace rankcast::frame

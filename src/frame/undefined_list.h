@@ -68,7 +68,9 @@ std::optional<std::uint64_t> find_undefined(const UndefinedList& list,
 std::optional<std::uint64_t> find_undefined(std::span<const UndefinedRegion> regions,
                                             const Region& region) noexcept;
 
-/// Forgets of `regions` those whose every byte `written` covers. True if there was one.
-bool forget_covered(std::vector<UndefinedRegion>& regions, const Region& written) noexcept;
+/// Takes out of `regions` what was written: those whose every byte `written` covers, and of those
+/// without gaps the bytes of a `written` without gaps (a large upload comes in pieces). True if
+/// anything changed.
+bool forget_written(std::vector<UndefinedRegion>& regions, const Region& written);
 
 }  // namespace rankcast::frame

@@ -5,13 +5,13 @@
 namespace rankcast::rank {
 
 void Undefined::add(const frame::Region& region, std::uint64_t run) {
-  frame::forget_covered(regions_, region);
+  frame::forget_written(regions_, region);
   regions_.push_back({region, run});
   tell();
 }
 
 void Undefined::remove(const frame::Region& region) {
-  if (frame::forget_covered(regions_, region)) tell();
+  if (frame::forget_written(regions_, region)) tell();
 }
 
 void Undefined::forget(std::uint32_t segment, std::uint64_t offset, std::uint64_t bytes) {

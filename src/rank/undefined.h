@@ -22,7 +22,7 @@ class Undefined {
   /// `run` should have written the region and did not. Before the lane's timeline passes the task.
   void add(const frame::Region& region, std::uint64_t run);
 
-  /// The region was written, all of it.
+  /// All elements of the region were written.
   void remove(const frame::Region& region);
 
   /// These bytes of a segment belong to another buffer now, or to none.

@@ -49,15 +49,34 @@ TEST(UndefinedList, OneThatIsTooLongLeavesNothingDefined) {
   EXPECT_FALSE(find_undefined(*list, region(9, 50, 1)));
 }
 
-TEST(UndefinedList, WhatIsCoveredIsForgotten) {
+TEST(UndefinedList, WhatIsWrittenIsForgotten) {
   std::vector<UndefinedRegion> regions{{region(1, 10, 10), 1}, {region(1, 30, 10), 2}};
-  EXPECT_FALSE(forget_covered(regions, region(1, 10, 9)));
-  EXPECT_FALSE(forget_covered(regions, region(2, 0, 100)));
-  EXPECT_TRUE(forget_covered(regions, region(1, 5, 20)));
+  EXPECT_FALSE(forget_written(regions, region(2, 0, 100)));
+  EXPECT_FALSE(forget_written(regions, region(1, 20, 10)));
+  EXPECT_TRUE(forget_written(regions, region(1, 5, 20)));
   ASSERT_EQ(regions.size(), 1u);
   EXPECT_EQ(regions[0].run, 2u);
   EXPECT_EQ(find_undefined(regions, region(1, 39, 1)), 2u);
   EXPECT_FALSE(find_undefined(regions, region(1, 10, 10)));
+  EXPECT_TRUE(forget_written(regions, region(1, 33, 4)));
+  EXPECT_EQ(regions.size(), 2u);
+  for (std::uint64_t at = 29; at < 41; ++at) {
+    const bool undefined = at >= 30 && at < 40 && !(at >= 33 && at < 37);
+    EXPECT_EQ(find_undefined(regions, region(1, at, 1)).has_value(), undefined) << at;
+  }
+  EXPECT_TRUE(forget_written(regions, region(1, 30, 3)));
+  EXPECT_TRUE(forget_written(regions, region(1, 35, 100)));
+  EXPECT_TRUE(regions.empty());
+}
+
+TEST(UndefinedList, OfRegionsWithGapsOnlyTheWholeIsForgotten) {
+  Region columns = region(1, 0, 8);
+  columns.layout.strides[0] = 4;
+  columns.layout.extent_bytes = 29;
+  std::vector<UndefinedRegion> regions{{columns, 1}};
+  EXPECT_FALSE(forget_written(regions, region(1, 0, 20)));
+  EXPECT_TRUE(forget_written(regions, columns));
+  EXPECT_TRUE(regions.empty());
 }
 
 // A writer that died while it wrote: whoever takes over ends it.

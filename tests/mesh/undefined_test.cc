@@ -215,5 +215,33 @@ TEST_F(MeshUndefined, CancellingWhatIsDoneChangesNothing) {
   expect_error(ErrorCode::invalid_argument, {"cancel"}, [] { rankcast::Run().cancel(); });
 }
 
+// On link process it comes in pieces; the kernel that fails is of a library.
+class MeshUndefinedOnEachLink : public OnEachLink {};
+
+TEST_P(MeshUndefinedOnEachLink, ALargeUploadHealsTheWhole) {
+  MeshOptions options;
+  options.devices = "cpu:0-1";
+  options.link = GetParam();
+  Mesh mesh = Mesh::open(options);
+  mesh.load_kernels(RANKCAST_TEST_PROBE_KERNELS);
+  constexpr std::int64_t kWide = (std::int64_t{64} << 20) / 8 + 1000;
+  const DeviceTensor tensor = mesh.alloc(1, {kWide}, DType::i64);
+  expect_error(ErrorCode::task_failed, {"probe.refuses"}, [&] {
+    mesh.submit(Program("spoil",
+                        [&](Orchestrator& orch, const Arguments&) {
+                          orch.submit("probe.refuses", 1, TaskArgs{}.out(tensor));
+                        }),
+                {})
+        .wait();
+  });
+  expect_error(ErrorCode::undefined_contents, {"'download'"},
+               [&] { values_of<std::int64_t>(mesh, tensor); });
+  const std::vector<std::int64_t> values = counting<std::int64_t>(static_cast<std::size_t>(kWide));
+  mesh.upload(tensor, HostView(values.data(), {kWide}));
+  EXPECT_EQ(values_of<std::int64_t>(mesh, tensor), values);
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, MeshUndefinedOnEachLink, all_links(), name_of_link);
+
 }  // namespace
 }  // namespace rankcast::test
