@@ -294,6 +294,9 @@ void TaskRunner::end_badly(const TaskRecord& task, std::size_t ordinal, Outcome 
     error.status.argument = std::max(error.status.argument, -1);
     error.status.text = fmt::format("task {} ('{}') on rank {}: {}", task.task, task_name(task),
                                     port_.rank(), error.status.text);
+    if (task.group != frame::kNone && error.status.code == ErrorCode::task_failed) {
+      error.status.text += "; the other members of its group are told to give up";
+    }
     error.task = task.task;
   }
   write_outcome(task.task, outcome);
