@@ -75,7 +75,9 @@ class Scratch {
     std::size_t capacity = capacity_ == 0 ? 16 : capacity_ * 2;
     while (capacity < size_ + count) capacity *= 2;
     T* data = static_cast<T*>(::operator new(capacity * sizeof(T), std::align_val_t{kCacheLine}));
-    if (size_ != 0) std::memcpy(data, data_, size_ * sizeof(T));
+    if (size_ != 0) {
+      std::memcpy(static_cast<void*>(data), static_cast<const void*>(data_), size_ * sizeof(T));
+    }
     ::operator delete(static_cast<void*>(data_), std::align_val_t{kCacheLine});
     data_ = data;
     capacity_ = capacity;

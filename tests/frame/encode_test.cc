@@ -186,7 +186,7 @@ Sample random_sample(std::mt19937_64& random) {
       const Range members{static_cast<std::uint32_t>(draft.members.size()), 1 + below(4)};
       for (std::uint32_t at = 0; at < members.count; ++at)
         draft.members.push(below(kSampleWorld + 1));
-      draft.groups.push({members, below(members.count), below(50), random(), 0});
+      draft.groups.push({members, below(members.count), below(50), random(), {}});
     }
     draft.tasks.push(task);
   }
