@@ -24,6 +24,9 @@ namespace rankcast {
 namespace frame {
 struct ScalarRecord;
 }
+namespace tensor {
+struct View;
+}
 
 class Orchestrator;
 
@@ -90,6 +93,8 @@ inline constexpr std::uint32_t kWholeStack = 0xffffffffu;
 inline constexpr std::uint32_t kOwnTensor = 0xffffffffu;
 /// A reference to an argument of another submit.
 inline constexpr std::uint32_t kStrange = 0xfffffffeu;
+/// In place of a shard: a temporary, or a view of one.
+inline constexpr std::uint32_t kTemporary = 0xfffffffdu;
 
 /// One argument of a submit, looked up once and then referred to by every task that names it.
 struct ArgumentEntry {
@@ -111,9 +116,11 @@ static_assert(sizeof(ArgumentEntry) == 64);
 
 /// One argument of a task as `TaskArgs` keeps it.
 struct TaskArgument {
-  std::uint32_t number;  // of the submit's argument, or of a view, or kOwnTensor, or kStrange
-  std::uint32_t shard;   // of it, or kWholeStack; with kOwnTensor which of the program's tensors
-  std::uint32_t tag;     // a Tag; a whole word, so that equal arguments are equal bytes
+  // Of the submit's argument, or of a view or temporary, or kOwnTensor, or kStrange.
+  std::uint32_t number;
+  // Of it, or kWholeStack, or kTemporary; with kOwnTensor which of the program's tensors.
+  std::uint32_t shard;
+  std::uint32_t tag;  // a Tag; a whole word, so that equal arguments are equal bytes
 };
 static_assert(sizeof(TaskArgument) == 12);
 
@@ -137,8 +144,9 @@ class Task {
   std::uint32_t index_;
 };
 
-/// Refers to an argument of the submit at hand, or to one shard of it. Valid while the
-/// orchestration function runs; a task of any other submit refuses it as `invalid_argument`.
+/// Refers to an argument of the submit at hand, to one shard of it, or to a temporary. Valid while
+/// the orchestration function runs; a task of any other submit refuses it as `invalid_argument`, a
+/// temporary as `stale_tensor`.
 class RANKCAST_API ArgumentRef {
  public:
   ArgumentRef(const detail::ArgumentEntry* entry, std::uint64_t submit) noexcept
@@ -189,6 +197,7 @@ class RANKCAST_API ArgumentRef {
 
  private:
   friend class TaskArgs;
+  friend class detail::OrchestratorImpl;
   ArgumentRef(const detail::ArgumentEntry* entry, std::uint64_t submit,
               std::uint32_t shard) noexcept
       : entry_(entry), submit_(submit), shard_(shard) {}
@@ -197,7 +206,11 @@ class RANKCAST_API ArgumentRef {
   [[noreturn]] static void fail_shard_on(const detail::ArgumentEntry* entry, std::uint32_t shard,
                                          int rank);
   const detail::Layout& layout_to_view(const char* call) const;
+  ArgumentRef add_view(const tensor::View& view) const;
   std::uint32_t chosen_shard() const noexcept {
+    return shard_ == detail::kTemporary ? entry_->whole : named_shard();
+  }
+  std::uint32_t named_shard() const noexcept {
     return shard_ == detail::kWholeStack ? entry_->whole : shard_;
   }
   bool is_whole_stack() const noexcept {
@@ -282,10 +295,10 @@ class RANKCAST_API TaskArgs {
     }
     // A reference of another submit may point to what is gone.
     if (argument.submit_ != submit_) [[unlikely]] {
-      *end_++ = {detail::kStrange, 0, static_cast<std::uint32_t>(tag)};
+      *end_++ = {detail::kStrange, argument.shard_, static_cast<std::uint32_t>(tag)};
       return *this;
     }
-    *end_++ = {argument.entry_->number, argument.chosen_shard(), static_cast<std::uint32_t>(tag)};
+    *end_++ = {argument.entry_->number, argument.named_shard(), static_cast<std::uint32_t>(tag)};
     return *this;
   }
   TaskArgs& add(const DeviceTensor& tensor, Tag tag);
@@ -333,6 +346,17 @@ class RANKCAST_API Orchestrator {
   Orchestrator& operator=(const Orchestrator&) = delete;
 
   int world_size() const noexcept;
+
+  /// Memory on `rank` that this run has while it is in flight: a contiguous tensor, aligned to 128
+  /// bytes. Tasks and copies use it as they use an argument, and by views; the first of them to
+  /// name it writes it. What it holds at first is undefined. Temporaries of which one is no longer
+  /// used when the other is first may share memory: a run takes one block a rank, `heap_bytes` of
+  /// its report. After the function has returned, a task that names it is `stale_tensor`.
+  ///
+  /// Throws `Error(invalid_argument)` for a rank out of range or a shape whose bytes overflow. The
+  /// submit is `invalid_argument` when a task reads one before any task has written it, and
+  /// `out_of_memory` when a rank has no room for the block.
+  ArgumentRef temp(int rank, const Shape& shape, DType dtype);
 
   /// Adds one launch of `kernel` on `rank`.
   ///

@@ -23,6 +23,7 @@ struct RankReport {
   double exit_us = 0;       ///< Its last task had retired.
   double execution_us = 0;  ///< exit_us - entry_us.
   std::uint32_t tasks = 0;
+  std::uint64_t heap_bytes = 0;  ///< Of the block that its temporaries shared.
 };
 
 /// What a finished run took.

@@ -56,6 +56,7 @@ void FrameDraft::clear() noexcept {
   notifies.clear();
   groups.clear();
   members.clear();
+  heap_bytes = 0;
 }
 
 base::Result<std::uint32_t> frame_bytes(const FrameDraft& draft, std::size_t layout_count) {
@@ -82,6 +83,7 @@ void write_frame(std::byte* destination, const FrameDraft& draft,
   header.header_bytes = sizeof(FrameHeader);
   header.lane = static_cast<std::uint32_t>(lane);
   header.world_size = static_cast<std::uint32_t>(world_size);
+  header.heap_bytes = draft.heap_bytes;
   header.tasks = cursor.next(draft.tasks.span());
   header.arguments = cursor.next(draft.arguments.span());
   header.layouts = cursor.next(layouts);

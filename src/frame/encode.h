@@ -26,6 +26,7 @@ struct FrameDraft {
   base::Scratch<std::uint32_t> notifies;
   base::Scratch<GroupRecord> groups;
   base::Scratch<std::uint32_t> members;
+  std::uint64_t heap_bytes = 0;  // of this lane's block in its rank's heap
 
   void clear() noexcept;
 };

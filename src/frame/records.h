@@ -23,7 +23,7 @@
 
 namespace rankcast::frame {
 
-inline constexpr std::uint16_t kFormatVersion = 4;
+inline constexpr std::uint16_t kFormatVersion = 5;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 
 /// Frames, side blocks and their sections begin at multiples of this.
@@ -89,8 +89,7 @@ struct FrameHeader {
   std::uint32_t lane = 0;
   std::uint32_t world_size = 0;
   std::uint32_t version = 0;     // of a bound frame; 0: used once
-  std::uint32_t heap_bytes = 0;  // of this lane's block in its rank's heap, in units of 256 bytes
-  std::uint32_t reserved = 0;
+  std::uint64_t heap_bytes = 0;  // of this lane's block in its rank's heap
   Section tasks;
   Section arguments;
   Section layouts;
@@ -140,8 +139,9 @@ struct TaskRecord {
 static_assert(sizeof(TaskRecord) == 64 && std::is_trivially_copyable_v<TaskRecord>);
 
 enum class Place : std::uint8_t {
-  buffer = 1,  // of this rank: `slot`, `generation`, bytes from its start
-  heap = 2,    // of this rank's heap block of the run: a relocation, `offset` from the block's base
+  buffer = 1,   // of this rank: `slot`, `generation`, bytes from its start
+  heap = 2,     // a temporary, number `slot`: `offset` from the base of the heap block that the run
+                // has on rank `lane`, which is another one for a copy's source
   staging = 3,  // staged host arguments: a relocation, `offset` from the run's staging base
   segment = 4,  // in segment `slot`, `offset` from its start: a copy's source on `lane`, or a
                 // transfer's other end where ranks do not see the host's memory
@@ -270,15 +270,26 @@ enum class Outcome : std::uint8_t {
   rank_lost = 4,  // its rank died
 };
 
-inline constexpr std::size_t kErrorTextBytes = 468;
+inline constexpr std::size_t kErrorTextBytes = 452;
+
+/// The memory that a run has on one rank while it is in flight: its temporaries.
+struct HeapBlock {
+  std::uint64_t offset = 0;  // in the segment
+  std::uint64_t bytes = 0;   // 0: there is none
+  std::uint32_t segment = 0;
+  std::uint32_t reserved = 0;
+
+  friend bool operator==(const HeapBlock&, const HeapBlock&) = default;
+};
+static_assert(sizeof(HeapBlock) == 24);
 
 /// What a lane tells about a run. Written by its rank (or the keeper for a dead one) before the
 /// timeline advances past the run, read by the host after (frame/report.h).
 struct alignas(64) LaneReport {
   std::int64_t entry_ns = 0;  // monotonic clock
   std::int64_t exit_ns = 0;
-  std::uint64_t heap_base = 0;  // written by the host: this lane's heap block of the run
-  std::uint64_t run = 0;        // that this is the report of
+  HeapBlock heap;         // written by the host before publication, then constant
+  std::uint64_t run = 0;  // that this is the report of
   std::uint32_t error_task =
       kNone;  // number in the run of the lane's first failed task; kNone: none, or no task's
   std::uint8_t error_code = 0;  // a rankcast::ErrorCode; 0: no error

@@ -24,10 +24,27 @@ struct TaskPlace {
 /// The source of a copy that lies on another rank than the task: as the host names it. Argument 1
 /// of the task says where the bytes are.
 struct ForeignSource {
-  std::uint64_t offset = 0;  // in the buffer
-  std::uint32_t slot = 0;
-  std::uint32_t generation = 0;
+  std::uint64_t offset = 0;      // in the buffer or temporary
+  std::uint32_t slot = 0;        // or number of the temporary
+  std::uint32_t generation = 0;  // 0: a temporary
   std::int32_t rank = 0;
+};
+
+/// Memory of a rank that a run has while it is in flight.
+struct Temporary {
+  std::uint64_t bytes = 0;
+  std::int32_t rank = 0;
+  // By HeapLayout:
+  std::uint32_t over = frame::kNone;        // first of the overlays: what had its bytes before
+  std::uint64_t offset = 0;                 // in its rank's block
+  std::uint32_t first_task = frame::kNone;  // kNone: no task names it
+  std::uint32_t last_task = frame::kNone;
+};
+
+/// A temporary that had bytes of a later one.
+struct Overlay {
+  std::uint32_t earlier = 0;
+  std::uint32_t next = frame::kNone;  // in RunDraft::overlays, of the same later one
 };
 
 /// A task that comes after another though no argument says so.
@@ -49,6 +66,8 @@ struct RunDraft {
     places.clear();
     foreign.clear();
     afters.clear();
+    temporaries.clear();
+    overlays.clear();
     group_count = 0;
   }
 
@@ -88,6 +107,8 @@ struct RunDraft {
   base::Scratch<TaskPlace> places;             // by task number
   base::Scratch<ForeignSource> foreign;        // in the order of tasks
   base::Scratch<After> afters;                 // likewise
+  base::Scratch<Temporary> temporaries;        // by number, in the order in which they were made
+  base::Scratch<Overlay> overlays;             // of all temporaries
   std::uint32_t group_count = 0;
 };
 

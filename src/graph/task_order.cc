@@ -14,8 +14,12 @@ namespace {
 constexpr std::uint32_t kReads = 1;  // bits of a Tag
 constexpr std::uint32_t kWrites = 2;
 
-// Calls `visit(task, argument, tag, layout, rank, slot, offset)` for every argument that has
-// hazards, in the order of tasks; stops when it answers false.
+// Set in the key of a temporary: no slot of a rank's table.
+constexpr std::int32_t kTemporary = 1 << 30;
+
+// Calls `visit(task, argument, record, rank, slot, offset)` for every argument that has hazards, in
+// the order of tasks; stops when it answers false. The `rank` of a temporary, whose number is
+// `slot`, is kTemporary.
 template <class Visit>
 bool for_each_access(const RunDraft& draft, Visit&& visit) {
   for (std::uint32_t task = 0; task < draft.task_count(); ++task) {
@@ -25,6 +29,10 @@ bool for_each_access(const RunDraft& draft, Visit&& visit) {
     const frame::ArgumentRecord* const records = lane.arguments.data() + range.first;
     for (std::uint32_t i = 0; i < range.count; ++i) {
       const frame::ArgumentRecord& record = records[i];
+      if (record.place == frame::Place::heap) {
+        if (!visit(task, i, record, kTemporary, record.slot, record.offset)) return false;
+        continue;
+      }
       if (record.tag == Tag::no_dep) continue;
       if (record.place == frame::Place::buffer) [[likely]] {
         if (!visit(task, i, record, place.rank, record.slot, record.offset)) return false;
@@ -79,7 +87,7 @@ bool TaskOrder::relate(const RunDraft& draft, base::Scratch<Relation>* relations
                              std::int32_t rank, std::uint32_t slot, std::uint64_t offset) {
     const std::uint32_t buffer = buffer_of(key_of(rank, slot), count);
     first[count] = {offset, buffer, 0};
-    if (buffer != count) [[unlikely]] {
+    if (buffer != count || rank == kTemporary) [[unlikely]] {
       first[count].shared = first[buffer].shared = 1;
       shared = true;
     }
@@ -127,12 +135,14 @@ std::optional<TaskOrder::Conflict> TaskOrder::lay_out(RunDraft& draft) {
   std::uint32_t number = 0;
   for_each_access(
       draft, [&](std::uint32_t task, std::uint32_t argument, const frame::ArgumentRecord& record,
-                 std::int32_t, std::uint32_t, std::uint64_t offset) {
+                 std::int32_t rank, std::uint32_t slot, std::uint64_t offset) {
         end_task(task);
         const Relation& relation = relations_[number++];
         if (relation.shared == 0) return true;
-        conflict = touch(draft, {offset, record.layout, task, argument, frame::kNone}, record.tag,
-                         relation.buffer);
+        const Touch access{offset, record.layout, task, argument, frame::kNone};
+        met_ = 0;
+        conflict = touch(draft, access, record.tag, relation.buffer);
+        if (rank == kTemporary && met_ == 0) come_after_overlaid(draft, task, slot);
         return !conflict;
       });
   if (conflict) return conflict;
@@ -146,15 +156,37 @@ std::optional<TaskOrder::Conflict> TaskOrder::touch(const RunDraft& draft, const
   const auto bits = static_cast<std::uint32_t>(tag);
   const bool writes = (bits & kWrites) != 0;
   Touched& touched = touched_[buffer];
+  if (tag == Tag::no_dep) {
+    add_touch(access, &touched.others);
+    return std::nullopt;
+  }
   auto conflict =
       look_at(draft, access, &touched.writers, (bits & kReads) != 0 ? frame::kNeeds : 0, writes);
   if (!conflict && writes) conflict = look_at(draft, access, &touched.readers, 0, true);
   if (conflict) return conflict;
-  std::uint32_t& list = writes ? touched.writers : touched.readers;
+  add_touch(access, writes ? &touched.writers : &touched.readers);
+  return std::nullopt;
+}
+
+void TaskOrder::add_touch(const Touch& access, std::uint32_t* list) {
   const auto number = static_cast<std::uint32_t>(touches_.size());
   touches_.push(access);
-  touches_.back().next = std::exchange(list, number);
-  return std::nullopt;
+  touches_.back().next = std::exchange(*list, number);
+}
+
+// Of the temporaries that had bytes of this one all accesses are known: they are dead.
+void TaskOrder::come_after_overlaid(const RunDraft& draft, std::uint32_t task,
+                                    std::uint32_t number) {
+  for (std::uint32_t i = draft.temporaries[number].over; i != frame::kNone;
+       i = draft.overlays[i].next) {
+    const std::uint32_t earlier = draft.overlays[i].earlier;
+    const Touched& touched = touched_[buffer_of(key_of(kTemporary, earlier), frame::kNone)];
+    for (const std::uint32_t list : {touched.writers, touched.readers, touched.others}) {
+      for (std::uint32_t at = list; at != frame::kNone; at = touches_[at].next) {
+        add_edge(task, touches_[at].task, 0);
+      }
+    }
+  }
 }
 
 // What an access wholly overwrites is forgotten: whoever comes after that comes after the access.
@@ -171,6 +203,7 @@ std::optional<TaskOrder::Conflict> TaskOrder::look_at(const RunDraft& draft, con
     }
     if (earlier.task == access.task)
       return Conflict{access.task, earlier.argument, access.argument};
+    ++met_;
     add_edge(access.task, earlier.task, needs);
     if (covering && tensor::covers(layout, access.offset, earlier_layout, earlier.offset)) {
       *link = earlier.next;

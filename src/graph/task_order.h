@@ -6,6 +6,10 @@
 //   write after write   the order alone
 //   after(task)         needs
 //
+// A temporary is a buffer of its own. Of one that has bytes which others had before, whoever has no
+// earlier access of the same temporary to come after comes after all accesses of those: the order
+// alone, `no_dep` or not.
+//
 // Within a lane an edge is the ordinal of the earlier task; lane order keeps it. Between lanes,
 // where a copy reads another rank's memory or `after` says so, the later task waits for the
 // timeline of the earlier one's lane, and the earlier one notifies. Every edge points to an earlier
@@ -69,6 +73,7 @@ class TaskOrder {
   struct Touched {
     std::uint32_t writers = frame::kNone;  // numbers of touches
     std::uint32_t readers = frame::kNone;
+    std::uint32_t others = frame::kNone;  // of a temporary, tagged no_dep
   };
 
   struct Edge {
@@ -92,6 +97,8 @@ class TaskOrder {
                                 std::uint32_t buffer);
   std::optional<Conflict> look_at(const RunDraft& draft, const Touch& access, std::uint32_t* list,
                                   std::uint32_t needs, bool covering);
+  void add_touch(const Touch& access, std::uint32_t* list);
+  void come_after_overlaid(const RunDraft& draft, std::uint32_t task, std::uint32_t number);
   void add_edge(std::uint32_t task, std::uint32_t earlier, std::uint32_t needs);
   void put_edges(RunDraft& draft, std::uint32_t task);
   void put_notices(RunDraft& draft);
@@ -105,6 +112,7 @@ class TaskOrder {
   base::Scratch<Edge> edges_;       // of the task at hand
   base::Scratch<Seen> seen_;        // by number of the earlier task
   base::Scratch<Notice> notices_;
+  std::size_t met_ = 0;  // earlier accesses that the one at hand comes after
 };
 
 }  // namespace rankcast::graph

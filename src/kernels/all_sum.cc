@@ -1,12 +1,15 @@
 // rankcast.all_sum
 //
-// A member's shared memory: a line of two counters, then its elements.
+// A member's shared memory: a line of counters, then its elements. Each is written by the member
+// and read by its peers:
 //
-//   given    rounds whose elements it has put there         written by the member, read by its
-//   peers taken    rounds in which it has read all its peers'     likewise
+//   given   rounds whose elements it has put there
+//   taken   rounds in which it has read all its peers'
+//   bytes   of its elements, and `type` their dtype: before the first round is given
 //
 // It puts the elements of a round there once every peer has taken the round before.
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -25,6 +28,8 @@ namespace {
 struct alignas(64) Counters {
   std::uint64_t given;
   std::uint64_t taken;
+  std::uint64_t bytes;
+  std::uint64_t type;
 };
 
 /// What one member knows.
@@ -57,6 +62,16 @@ void add_peers(const rankcast_kernel_context& context, T* out, std::int64_t coun
     const T* const peer = static_cast<const T*>(elements_of(context.peer_shared[i]));
     for (std::int64_t at = 0; at < count; ++at) out[at] = i == 0 ? peer[at] : out[at] + peer[at];
   }
+}
+
+/// Of another member's elements than this one's; -1 when all are alike. Once all have given.
+std::int32_t find_unlike(const rankcast_kernel_context& context) {
+  const Counters& own = counters_of(context.shared);
+  for (std::int32_t i = 0; i < context.member_count; ++i) {
+    const Counters& peer = counters_of(context.peer_shared[i]);
+    if (peer.bytes != own.bytes || peer.type != own.type) return i;
+  }
+  return -1;
 }
 
 std::uint64_t bytes_of(const rankcast_call& call) {
@@ -106,10 +121,21 @@ int run_all_sum(const rankcast_kernel_context* context, void* state, const rankc
   if (!wait_for_all(*context, &Counters::taken, round - 1)) {
     return fail(failure, -1, "told to give up before its peers had taken the last round");
   }
-  std::memcpy(elements_of(context->shared), call->tensors[0].data, bytes_of(*call));
+  own.bytes = bytes_of(*call);
+  own.type = std::bit_cast<std::uint32_t>(call->tensors[0].dtype);
+  std::memcpy(elements_of(context->shared), call->tensors[0].data, own.bytes);
   tell(own.given, round);
   if (!wait_for_all(*context, &Counters::given, round)) {
     return fail(failure, -1, "told to give up while it waited for its peers");
+  }
+  if (const std::int32_t peer = find_unlike(*context); peer >= 0) {
+    const Counters& other = counters_of(context->peer_shared[peer]);
+    return fail(failure, 0,
+                "%s%s, but the tensor of member %d of the group has %llu bytes%s; all members take "
+                "one shape and one dtype",
+                dtype_text(call->tensors[0].dtype).data(), shape_text(call->tensors[0]).data(),
+                static_cast<int>(peer), static_cast<unsigned long long>(other.bytes),
+                other.type == own.type ? "" : " of another dtype");
   }
   const std::int64_t count = element_count(call->tensors[1]);
   if (dtype_of(call->tensors[1].dtype) == DType::f32) {

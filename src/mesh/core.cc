@@ -144,6 +144,7 @@ MeshCore::MeshCore(const MeshOptions& options, const mesh::StoreChooser& stores,
   view_.places = places_.get();
   for (int rank = 0; rank < world_size_; ++rank) {
     tables_.push_back(std::make_unique<memory::BufferTable>());
+    if (!environment_->plans[static_cast<std::size_t>(rank)].computes) view_.idle.insert(rank);
     view_.tables.push_back(tables_.back().get());
     heaps_.push_back(std::make_unique<mesh::LinkHeap>(*link_, rank, link::Access::owner_writes,
                                                       memory::kSegmentBytes));

@@ -35,6 +35,7 @@ void RunOrder::find_waits(const graph::RunDraft& draft,
     wait_for_copies(place.rank, lane.tasks[place.ordinal], place.ordinal, lane);
     if (place.foreign == frame::kNone) continue;
     const graph::ForeignSource& source = draft.foreign[place.foreign];
+    if (source.generation == 0) continue;
     const std::uint64_t value = last_writer(source, in_flight);
     if (value == 0) continue;
     waits_[static_cast<std::size_t>(place.rank)].push(
@@ -89,6 +90,7 @@ void RunOrder::published(const graph::RunDraft& draft, std::uint64_t run) {
   for (const graph::TaskPlace& place : draft.places) {
     if (place.foreign == frame::kNone) continue;
     const graph::ForeignSource& source = draft.foreign[place.foreign];
+    if (source.generation == 0) continue;  // a temporary: no other run touches it
     copies_[static_cast<std::size_t>(source.rank)].push_back(
         {base::TimelineValue::make(run, place.ordinal + 1).bits, source.slot, place.rank});
     ++under_way_;

@@ -11,6 +11,7 @@
 #include "base/timeline.h"
 #include "frame/encode.h"
 #include "frame/records.h"
+#include "memory/heap.h"
 
 namespace rankcast::detail {
 
@@ -21,6 +22,8 @@ struct RunLane {
   frame::BlockRef frame;
   std::byte* frame_address = nullptr;       // the host's
   const std::byte* side_address = nullptr;  // the host's; null: the record has no side block
+  memory::Block heap;                       // of its temporaries; no bytes: it has none now
+  std::uint64_t heap_bytes = 0;             // that it had
   base::TimelineValue end;                  // of the lane in this run; once published
   std::int64_t entry_ns = 0;                // once finished
   std::int64_t exit_ns = 0;                 // once finished

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fixed_text.h"
+#include "memory/poison.h"
 
 namespace rankcast::mesh {
 namespace {
@@ -29,6 +30,8 @@ RunTable::RunTable(link::Link& link, int slots)
   for (int rank = 0; rank < world_size; ++rank) {
     heaps_.push_back(
         std::make_unique<LinkHeap>(link, rank, link::Access::owner_reads, kFrameSegmentBytes));
+    temporaries_.push_back(
+        std::make_unique<LinkHeap>(link, rank, link::Access::owner_writes, memory::kSegmentBytes));
   }
   published_ends_.resize(static_cast<std::size_t>(world_size));
   slots_.resize(static_cast<std::size_t>(slots));
@@ -73,6 +76,7 @@ RunState* RunTable::take_empty() {
 }
 
 void RunTable::give_back(RunState* state) noexcept {
+  give_back_heaps(*state);
   free_slots_.push_back(state->slot);
   --reserved_;
   recycle(state);
@@ -115,6 +119,34 @@ base::Result<std::byte*> RunTable::reserve_side(RunState& state, int rank, std::
   if (!ref) return tl::unexpected(std::move(ref).error());
   *side = *ref;
   return link_.segment(ref->segment) + ref->offset;
+}
+
+base::Status RunTable::reserve_heap(RunLane& lane, std::uint64_t bytes) {
+  LinkHeap& heap = *temporaries_[static_cast<std::size_t>(lane.rank)];
+  auto block = heap.allocate(bytes);
+  if (!block) {
+    base::Status status = std::move(block).error();
+    status.text = fmt::format("rank {}: no memory for {} bytes of temporaries: {}", lane.rank,
+                              bytes, status.text);
+    return std::move(status).with_rank(lane.rank);
+  }
+  lane.heap = *block;
+  lane.heap_bytes = bytes;
+  memory::unpoison(heap.address(*block), block->bytes);
+  return {};
+}
+
+void RunTable::let_read_heap(const RunLane& lane, int reader) {
+  link_.let_read(temporaries_[static_cast<std::size_t>(lane.rank)]->segment_id(lane.heap), reader);
+}
+
+void RunTable::give_back_heaps(RunState& state) noexcept {
+  for (RunLane& lane : state.lanes) {
+    if (lane.heap.bytes == 0) continue;
+    LinkHeap& heap = *temporaries_[static_cast<std::size_t>(lane.rank)];
+    memory::poison(heap.address(lane.heap), lane.heap.bytes);
+    heap.release(std::exchange(lane.heap, memory::Block()));
+  }
 }
 
 base::Status RunTable::reserve_outcomes(RunState& state, std::uint32_t task_count) {
@@ -161,6 +193,11 @@ void RunTable::publish(RunState& state) noexcept {
   for (const RunLane& lane : state.lanes) {
     slot.tasks += lane.tasks;
     published_ends_[static_cast<std::size_t>(lane.rank)] = lane.end;
+    frame::HeapBlock& heap = frame::lane_reports(&record)[lane.rank].heap;
+    heap = {};
+    if (lane.heap.bytes == 0) continue;
+    heap = {lane.heap.offset, lane.heap.bytes,
+            temporaries_[static_cast<std::size_t>(lane.rank)]->segment_id(lane.heap), 0};
   }
   record.tasks = slot.tasks;
   base::store_seq_cst(record.cancel, 0u);
@@ -285,6 +322,7 @@ void RunTable::finish(RunState& state) {
     }
     std::ranges::fill(outcomes_of(slot), std::byte{0});
   }
+  give_back_heaps(state);
   for (const RunLane& lane : state.lanes) {
     Room& side = slot.lanes[static_cast<std::size_t>(lane.rank)].side;
     if (side.used && side.block.bytes > kKeptSideBytes) {

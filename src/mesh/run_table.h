@@ -50,6 +50,11 @@ class RunTable {
   /// The same for the lane's side block; returns the host's address.
   base::Result<std::byte*> reserve_side(RunState& state, int rank, std::uint32_t bytes,
                                         frame::BlockRef* side);
+  /// Memory for the temporaries of one lane, until the run has ended on all of its lanes or is
+  /// given back; sets the lane's `heap`.
+  base::Status reserve_heap(RunLane& lane, std::uint64_t bytes);
+  /// Rank `reader` may read the lane's temporaries.
+  void let_read_heap(const RunLane& lane, int reader);
   /// Room for one outcome a task.
   base::Status reserve_outcomes(RunState& state, std::uint32_t task_count);
 
@@ -116,6 +121,7 @@ class RunTable {
 
   base::Result<frame::BlockRef> make_room(Room& room, int rank, std::uint32_t bytes);
   RunState* take_state();
+  void give_back_heaps(RunState& state) noexcept;
   std::span<frame::GroupWords> group_words(const Slot& slot) const noexcept;
   std::span<std::byte> outcomes_of(const Slot& slot) noexcept;
   void add_undefined(const RunState& state, const RunLane& lane, const frame::TaskRecord& task,
@@ -125,7 +131,8 @@ class RunTable {
 
   link::Link& link_;
   frame::SharedArea area_;
-  std::vector<std::unique_ptr<LinkHeap>> heaps_;  // of frames, by rank
+  std::vector<std::unique_ptr<LinkHeap>> heaps_;        // of frames, by rank
+  std::vector<std::unique_ptr<LinkHeap>> temporaries_;  // by rank
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;          // the last one given up is taken first
   std::vector<std::unique_ptr<RunState>> states_;  // all

@@ -123,9 +123,9 @@ RunReport MeshCore::report(const RunState& state) {
   double first_entry = 0;
   double last_entry = 0;
   for (const RunLane& lane : state.lanes) {
-    const RankReport& rank = report.ranks.emplace_back(
-        RankReport{lane.rank, since_begin(lane.entry_ns), since_begin(lane.exit_ns),
-                   static_cast<double>(lane.exit_ns - lane.entry_ns) * 1e-3, lane.tasks});
+    const RankReport& rank = report.ranks.emplace_back(RankReport{
+        lane.rank, since_begin(lane.entry_ns), since_begin(lane.exit_ns),
+        static_cast<double>(lane.exit_ns - lane.entry_ns) * 1e-3, lane.tasks, lane.heap_bytes});
     first_entry = report.ranks.size() == 1 ? rank.entry_us : std::min(first_entry, rank.entry_us);
     last_entry = std::max(last_entry, rank.entry_us);
     report.total_us =

@@ -155,9 +155,21 @@ RunState* MeshCore::reserve(const graph::RunDraft& draft, std::int64_t begin_ns)
     status = RANKCAST_FAULT_POINT("mesh.reserve_frame")
                  ? failure(ErrorCode::out_of_memory, "made to fail at the frame").with_rank(rank)
                  : runs_->reserve_frame(*state, lane, *bytes);
+    if (status.ok() && lane_draft.heap_bytes != 0) {
+      status = RANKCAST_FAULT_POINT("mesh.reserve_heap")
+                   ? failure(ErrorCode::out_of_memory, "made to fail at the heap").with_rank(rank)
+                   : runs_->reserve_heap(lane, lane_draft.heap_bytes);
+    }
     state->lanes.push(lane);
     state->frame_bytes += *bytes;
   });
+  for (const graph::TaskPlace& place : draft.places) {
+    if (!status.ok() || draft.foreign.empty()) break;
+    if (place.foreign == frame::kNone) continue;
+    const graph::ForeignSource& source = draft.foreign[place.foreign];
+    if (source.generation != 0) continue;
+    runs_->let_read_heap(*std::ranges::find(state->lanes, source.rank, &RunLane::rank), place.rank);
+  }
   if (status.ok()) status = runs_->reserve_outcomes(*state, draft.task_count());
   if (status.ok()) status = runs_->reserve_groups(*state, draft.group_count);
   if (!status.ok()) {

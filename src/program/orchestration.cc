@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/serial.h"
+#include "tensor/layout.h"
 
 namespace rankcast::detail {
 
@@ -55,6 +56,7 @@ void OrchestratorImpl::run(const Program& program, std::span<const Argument> arg
   table_visits_ = 0;
   descriptors_built_ = 0;
   repeated_ = 0;
+  temporaries_ = 0;
   moved_ = false;
   first_failure_ = Status();
   program_name_ = program.name();
@@ -81,6 +83,7 @@ void OrchestratorImpl::run(const Program& program, std::span<const Argument> arg
   if (!first_failure_.ok()) base::throw_error(first_failure_);
 
   if (repeating_) end_repetition();
+  draft_.temporaries.shrink(temporaries_);
   order_tasks();
   if (anew) layouts_anew_ = draft_.layouts.size();
   epoch_ = epoch;
@@ -101,24 +104,42 @@ void OrchestratorImpl::end_repetition() {
 void OrchestratorImpl::order_tasks() {
   if (ordered_ && (!moved_ || order_.holds(draft_))) return;
   ordered_ = false;
-  const auto conflict = order_.lay_out(draft_);
-  if (conflict) {
-    const TaskRecord& task = draft_.task(conflict->task);
-    const int rank = draft_.places[conflict->task].rank;
-    const std::span<const frame::ArgumentRecord> records =
-        draft_.lane(rank).arguments.span().subspan(task.arguments.first, task.arguments.count);
+  lay_out_heap();
+  if (const auto conflict = order_.lay_out(draft_)) {
     base::throw_error(
         failure(
             ErrorCode::invalid_argument,
             "{} shares bytes with argument {}, and one of the two is written; pass tensors that "
             "do not overlap, or tag as no_dep the one for which that is meant",
-            encoder_.place_of(conflict->second, conflict->task, kernel_name(task.kernel), rank,
-                              records[conflict->second].argument),
-            conflict->first)
-            .with_rank(rank)
+            place_of(conflict->task, conflict->second), conflict->first)
+            .with_rank(draft_.places[conflict->task].rank)
             .with_argument(static_cast<int>(conflict->second)));
   }
   ordered_ = true;
+}
+
+void OrchestratorImpl::lay_out_heap() {
+  const auto unwritten = heap_.lay_out(draft_);
+  if (!unwritten) return;
+  base::throw_error(failure(ErrorCode::invalid_argument,
+                            "{} is read, but no earlier task of the run writes it; what a "
+                            "temporary holds at first is undefined: write it by an `out` argument",
+                            place_of(unwritten->task, unwritten->argument))
+                        .with_rank(draft_.places[unwritten->task].rank)
+                        .with_argument(static_cast<int>(unwritten->argument)));
+}
+
+std::string OrchestratorImpl::place_of(std::uint32_t number, std::uint32_t argument) const {
+  const TaskRecord& task = draft_.task(number);
+  const int rank = draft_.places[number].rank;
+  const frame::ArgumentRecord& record =
+      draft_.lane(rank).arguments[task.arguments.first + argument];
+  const std::string_view kernel =
+      task.kind == frame::TaskKind::copy ? std::string_view(kCopyName) : kernel_name(task.kernel);
+  return record.place == frame::Place::heap
+             ? fmt::format("argument {} (temporary {} of the run) of task {} ('{}') on rank {}",
+                           argument, record.slot, number, kernel, rank)
+             : encoder_.place_of(argument, number, kernel, rank, record.argument);
 }
 
 bool OrchestratorImpl::repeats(std::string_view kernel, int rank, std::size_t members,
@@ -196,6 +217,26 @@ Task OrchestratorImpl::submit_copy(const TaskArgs& arguments) {
   return added(std::move(status), kCopyKernel, *rank, 0, arguments);
 }
 
+// A temporary that is not as it was last time ends the repetition at the first task that names it.
+ArgumentRef OrchestratorImpl::add_temporary(int rank, const Shape& shape, DType dtype) {
+  const std::uint32_t number = temporaries_;
+  if (static_cast<std::uint32_t>(rank) >= static_cast<std::uint32_t>(mesh_.world_size)) {
+    refuse(failure(ErrorCode::invalid_argument,
+                   "temporary {} names rank {}; this mesh has ranks 0 to {}", number, rank,
+                   mesh_.world_size - 1)
+               .with_rank(rank));
+  }
+  const Layout layout = tensor::contiguous_layout(dtype, shape);
+  const ArgumentEntry& entry = views_.add_temporary(number, rank, layout);
+  ++temporaries_;
+  if (number == draft_.temporaries.size()) draft_.temporaries.push({});
+  graph::Temporary& temporary = draft_.temporaries[number];
+  temporary.rank = rank;
+  temporary.bytes =
+      (layout.extent_bytes + graph::kTemporaryAlignment - 1) & ~(graph::kTemporaryAlignment - 1);
+  return {&entry, submit_, kTemporary};
+}
+
 TaskGroup OrchestratorImpl::submit_group(std::string_view kernel, std::span<const int> ranks,
                                          std::span<const TaskArgs> arguments) {
   if (Status status = check_members(kernel, ranks, arguments.size()); !status.ok())
@@ -243,10 +284,19 @@ Status OrchestratorImpl::check_members(std::string_view kernel, std::span<const 
       continue;
     }
     return failure(ErrorCode::invalid_argument,
-                   "the group of '{}' at task {} names rank {} {}; its members are on distinct "
+                   "the group of '{}' at task {} names rank {}{}; its members are on distinct "
                    "ranks from 0 to {}",
-                   kernel, task, rank, known ? "twice" : "", mesh_.world_size - 1)
+                   kernel, task, rank, known ? " twice" : "", mesh_.world_size - 1)
         .with_rank(rank);
+  }
+  for (const int rank : ranks) {
+    if (mesh_.idle.contains(rank) == mesh_.idle.contains(ranks.front())) continue;
+    const int idle = mesh_.idle.contains(rank) ? rank : ranks.front();
+    return failure(ErrorCode::unsupported,
+                   "the group of '{}' at task {} has members on ranks {} and {}, but the device of "
+                   "rank {} computes nothing: the others would wait for it; leave it out",
+                   kernel, task, ranks.front(), rank, idle)
+        .with_rank(idle);
   }
   return {};
 }
@@ -319,6 +369,12 @@ Status OrchestratorImpl::check_submit(std::string_view kernel, int rank,
                                       const TaskArgs& arguments) const {
   for (std::size_t i = 0; i < arguments.tensor_count() && arguments.submit_ != submit_; ++i) {
     if (arguments.tensors()[i].number == kOwnTensor) continue;
+    if (arguments.tensors()[i].shard == kTemporary) {
+      return failure(ErrorCode::stale_tensor, "argument {} of task {} ('{}') on rank {}: {}", i,
+                     draft_.task_count(), kernel, rank, kStaleTemporary)
+          .with_rank(rank)
+          .with_argument(static_cast<int>(i));
+    }
     return failure(
                ErrorCode::invalid_argument,
                "argument {} of task {} ('{}') on rank {}: it refers to the arguments of another "

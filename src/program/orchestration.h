@@ -13,6 +13,7 @@
 
 #include "base/scratch.h"
 #include "base/status.h"
+#include "graph/heap_layout.h"
 #include "graph/run_draft.h"
 #include "graph/task_order.h"
 #include "program/argument_table.h"
@@ -47,6 +48,8 @@ class OrchestratorImpl {
   Task submit_task(std::string_view kernel, int rank, const TaskArgs& arguments);
   /// The same, called by Orchestrator::copy.
   Task submit_copy(const TaskArgs& arguments);
+  /// Memory of the run, called by Orchestrator::temp.
+  ArgumentRef add_temporary(int rank, const Shape& shape, DType dtype);
   /// Tasks that start together, called by Orchestrator::submit_group.
   TaskGroup submit_group(std::string_view kernel, std::span<const int> ranks,
                          std::span<const TaskArgs> arguments);
@@ -83,10 +86,13 @@ class OrchestratorImpl {
   Task added(base::Status status, std::size_t kernel, int rank, std::size_t members,
              const TaskArgs& arguments);
   void order_tasks();
+  void lay_out_heap();
+  std::string place_of(std::uint32_t task, std::uint32_t argument) const;
   std::string_view kernel_name(std::uint32_t id) const;
 
   const program::MeshView& mesh_;  // borrowed from the mesh, which owns this
   graph::RunDraft draft_;
+  graph::HeapLayout heap_;
   graph::TaskOrder order_;
   program::LayoutTable layouts_;
   program::ArgumentTable arguments_;
@@ -95,16 +101,17 @@ class OrchestratorImpl {
   program::KernelChecks checks_;
   std::vector<program::NamedKernel> kernels_;  // found so far, the copy first
   std::size_t last_kernel_ = 0;
-  program::TaskMemory tasks_;     // of the draft
-  std::size_t layouts_anew_ = 0;  // layouts of the last run that repeated nothing
-  std::uint64_t epoch_ = 0;       // at which the draft's handles were checked
-  std::uint32_t repeated_ = 0;    // tasks of the run at hand that repeat the last run's
-  bool remembered_ = false;       // the draft is that of a whole run
-  bool repeating_ = false;        // every task so far has repeated the last run's
-  bool ordered_ = false;          // the draft's order is that of its tasks
-  bool moved_ = false;            // tasks of the run at hand have other tensors in their places
-  bool epoch_moved_ = false;      // handles of the last run are to be checked again
-  bool look_again_ = false;       // that, or some argument is another tensor
+  program::TaskMemory tasks_;      // of the draft
+  std::size_t layouts_anew_ = 0;   // layouts of the last run that repeated nothing
+  std::uint64_t epoch_ = 0;        // at which the draft's handles were checked
+  std::uint32_t temporaries_ = 0;  // of the run at hand
+  std::uint32_t repeated_ = 0;     // tasks of the run at hand that repeat the last run's
+  bool remembered_ = false;        // the draft is that of a whole run
+  bool repeating_ = false;         // every task so far has repeated the last run's
+  bool ordered_ = false;           // the draft's order is that of its tasks
+  bool moved_ = false;             // tasks of the run at hand have other tensors in their places
+  bool epoch_moved_ = false;       // handles of the last run are to be checked again
+  bool look_again_ = false;        // that, or some argument is another tensor
   base::Scratch<std::uint32_t> signature_;  // of the task at hand
   base::Status first_failure_;
   std::uint64_t table_visits_ = 0;

@@ -38,6 +38,10 @@ Task Orchestrator::submit(std::string_view kernel, int rank, const TaskArgs& arg
 
 Task Orchestrator::copy(const TaskArgs& arguments) { return impl_.submit_copy(arguments); }
 
+ArgumentRef Orchestrator::temp(int rank, const Shape& shape, DType dtype) {
+  return impl_.add_temporary(rank, shape, dtype);
+}
+
 TaskGroup Orchestrator::submit_group(std::string_view kernel, std::span<const int> ranks,
                                      std::span<const TaskArgs> arguments) {
   return impl_.submit_group(kernel, ranks, arguments);
@@ -97,6 +101,9 @@ Shape ArgumentRef::shape() const {
 
 const detail::Layout& ArgumentRef::layout_to_view(const char* call) const {
   if (submit_ != detail::current_submit) {
+    if (shard_ == detail::kTemporary) {
+      throw_error(failure(ErrorCode::stale_tensor, "{}: {}", call, detail::kStaleTemporary));
+    }
     throw_error(failure(ErrorCode::invalid_argument,
                         "{}: the reference is of another submit; use it in the orchestration "
                         "function that it was given to",
@@ -112,21 +119,27 @@ const detail::Layout& ArgumentRef::layout_to_view(const char* call) const {
   return *entry_->layout;
 }
 
+ArgumentRef ArgumentRef::add_view(const tensor::View& view) const {
+  const std::uint32_t mark =
+      shard_ == detail::kTemporary ? detail::kTemporary : detail::kWholeStack;
+  return {&detail::current_views->add(*entry_, chosen_shard(), view), submit_, mark};
+}
+
 ArgumentRef ArgumentRef::slice(int dim, std::int64_t begin, std::int64_t end,
                                std::int64_t step) const {
   const tensor::View view = tensor::slice_of(layout_to_view("slice"), dim, begin, end, step);
-  return {&detail::current_views->add(*entry_, chosen_shard(), view), submit_};
+  return add_view(view);
 }
 
 ArgumentRef ArgumentRef::transpose(int a, int b) const {
   const tensor::View view = tensor::transpose_of(layout_to_view("transpose"), a, b);
-  return {&detail::current_views->add(*entry_, chosen_shard(), view), submit_};
+  return add_view(view);
 }
 
 ArgumentRef ArgumentRef::strided(const Shape& shape, std::span<const std::int64_t> strides,
                                  std::int64_t offset) const {
   const tensor::View view = tensor::strided_of(layout_to_view("strided"), shape, strides, offset);
-  return {&detail::current_views->add(*entry_, chosen_shard(), view), submit_};
+  return add_view(view);
 }
 
 Scalar ArgumentRef::scalar() const {

@@ -62,7 +62,10 @@ std::size_t replace_references(std::span<const ArgumentEntry> entries,
 
 bool all_live(const memory::BufferTable& table, std::span<const ArgumentRecord> records) noexcept {
   for (const ArgumentRecord& record : records) {
-    if (!table.still_live({record.slot, record.generation})) return false;
+    if (record.place == frame::Place::buffer &&
+        !table.still_live({record.slot, record.generation})) {
+      return false;
+    }
   }
   return true;
 }

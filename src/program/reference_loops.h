@@ -30,7 +30,7 @@ std::size_t replace_references(std::span<const detail::ArgumentEntry> entries,
                                std::span<const detail::TaskArgument> arguments, std::size_t i,
                                frame::ArgumentRecord* records, std::uint64_t* replaced) noexcept;
 
-/// Whether every descriptor of a task names a live buffer.
+/// Whether every descriptor of a task that names a buffer names a live one.
 bool all_live(const memory::BufferTable& table,
               std::span<const frame::ArgumentRecord> records) noexcept;
 

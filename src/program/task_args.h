@@ -17,6 +17,11 @@ inline thread_local std::uint64_t current_submit = 0;
 /// Where that submit keeps views of its arguments; null outside of one.
 inline thread_local program::ReferenceViews* current_views = nullptr;
 
+/// What is said of a temporary outside of its orchestration function.
+inline constexpr const char* kStaleTemporary =
+    "a temporary of another run, which has no memory any more; make it by Orchestrator::temp in "
+    "the orchestration function that uses it, or pass a tensor that Mesh::alloc gave";
+
 /// Lent to one TaskArgs at a time and kept by the thread in between, so that its memory is used
 /// again.
 struct TaskArgsStorage {

@@ -25,6 +25,9 @@ constexpr const char kOfAnotherSubmit[] =
     "function";
 constexpr const char kCopy[] = "copy";
 
+// What a reference to a temporary refers to: no slot of a table has this generation.
+bool is_temporary(const Shard& shard) noexcept { return shard.generation == 0; }
+
 Status stale(const Shard& shard) {
   return failure(ErrorCode::stale_tensor,
                  "the tensor was freed (slot {}, generation {} of rank {} is no longer live); pass "
@@ -38,7 +41,8 @@ std::string TaskEncoder::place_of(std::size_t argument, std::uint32_t task, std:
                                   int rank, std::uint32_t submit_argument) const {
   const auto* view = views_.find(submit_argument);
   const std::string origin =
-      view != nullptr ? fmt::format("a view of argument {} of the submit", view->argument)
+      view != nullptr && view->is_temporary() ? fmt::format("temporary {} of the run", view->shard)
+      : view != nullptr ? fmt::format("a view of argument {} of the submit", view->argument)
       : submit_argument == kOwnTensor ? std::string("a tensor that the program holds")
       : submit_argument == kStrange   ? std::string("a reference")
                                       : fmt::format("argument {} of the submit", submit_argument);
@@ -83,15 +87,18 @@ Status TaskEncoder::encode_one(const TaskArgument& argument, const TaskArgs& arg
                    "{}, pass the shard of rank {}, or bring the bytes over by copy",
                    shard.rank, rank, shard.rank, rank);
   }
-  if (Status status = check_live(shard); !status.ok()) return status;
-  *record = {.offset = located->offset,
+  const bool temporary = is_temporary(shard);
+  if (!temporary) {
+    if (Status status = check_live(shard); !status.ok()) return status;
+  }
+  *record = {.offset = located->offset + (temporary ? draft_.temporaries[shard.slot].offset : 0),
              .slot = shard.slot,
              .generation = shard.generation,
              .layout = located->layout.index,
              .argument = located->argument,
              .lane = static_cast<std::uint32_t>(rank),
              .tag = static_cast<Tag>(argument.tag),
-             .place = frame::Place::buffer,
+             .place = temporary ? frame::Place::heap : frame::Place::buffer,
              .reserved = 0};
   *signature = located->layout.id << 3 | argument.tag;
   return {};
@@ -117,7 +124,11 @@ Result<TaskEncoder::Located> TaskEncoder::locate(const TaskArgument& argument,
   }
   if (const auto* view = views_.find(argument.number); view != nullptr) {
     return Located{*view->entry.shards, view->entry.offset_bytes,
-                   layouts_.intern(view->layout, draft_.layouts), view->argument};
+                   layouts_.intern(view->layout, draft_.layouts),
+                   view->is_temporary() ? frame::kNone : view->argument};
+  }
+  if (argument.shard == kTemporary) {
+    return unexpected_failure(ErrorCode::stale_tensor, "{}", kStaleTemporary);
   }
   const std::span<const ArgumentEntry> entries = arguments_.entries();
   const bool known = argument.number < entries.size();
@@ -201,17 +212,24 @@ Status TaskEncoder::add_copy(int rank, const TaskArgs& arguments) {
     draft_.add_task(rank, task);
     return {};
   }
-  auto place = mesh_.places->find(source->shard, rank);
-  if (!place) return named(std::move(place).error(), 1);
-  if (place->bytes == 0) return named(stale(source->shard), 1);
-  records[1] = {.offset = place->offset + source->offset,
-                .slot = place->segment,
+  const bool temporary = is_temporary(source->shard);
+  frame::BlockRef begin;
+  if (temporary) {
+    begin = {draft_.temporaries[source->shard.slot].offset, source->shard.slot, 1};
+  } else {
+    auto place = mesh_.places->find(source->shard, rank);
+    if (!place) return named(std::move(place).error(), 1);
+    if (place->bytes == 0) return named(stale(source->shard), 1);
+    begin = *place;
+  }
+  records[1] = {.offset = begin.offset + source->offset,
+                .slot = begin.segment,
                 .generation = 0,
                 .layout = source->layout.index,
                 .argument = source->argument,
                 .lane = static_cast<std::uint32_t>(source->shard.rank),
                 .tag = Tag::in,
-                .place = frame::Place::segment,
+                .place = temporary ? frame::Place::heap : frame::Place::segment,
                 .reserved = 0};
   draft_.add_task(rank, task);
   draft_.places.back().foreign = static_cast<std::uint32_t>(draft_.foreign.size());
@@ -228,6 +246,7 @@ bool TaskEncoder::copy_stands(std::uint32_t task, const TaskArgs& arguments, boo
   for (std::size_t i = 0; i < 2; ++i) {
     const auto located = locate(arguments.tensors()[i], arguments);
     if (!located || located->layout.index != records[i].layout) return false;
+    if (is_temporary(located->shard)) continue;  // the same, or it would differ from last time
     graph::ForeignSource known{records[i].offset, records[i].slot, records[i].generation,
                                place.rank};
     if (i == 1 && place.foreign != frame::kNone) known = draft_.foreign[place.foreign];
@@ -273,6 +292,7 @@ bool TaskEncoder::replace_one(const TaskArgument& argument, const TaskArgs& argu
     shard = TensorAccess::shard(tensor);
     offset = TensorAccess::offset_bytes(tensor);
   } else if (const auto* view = views_.find(argument.number); view != nullptr) {
+    if (view->is_temporary()) return true;  // the same, or it would differ from last time
     shard = *view->entry.shards;
     offset = view->entry.offset_bytes;
   } else {
@@ -299,6 +319,7 @@ Status TaskEncoder::recheck(base::FunctionRef<std::string_view(std::uint32_t)> n
       if (argument.place != frame::Place::buffer) {
         if (place.foreign == frame::kNone) continue;
         const graph::ForeignSource& source = draft_.foreign[place.foreign];
+        if (source.generation == 0) continue;
         shard = {source.slot, source.generation, source.rank, 0};
       }
       Status status = check_live(shard);

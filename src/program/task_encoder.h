@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
+#include "base/rank_set.h"
 #include "base/scratch.h"
 #include "base/status.h"
 #include "graph/run_draft.h"
@@ -29,6 +30,7 @@ struct MeshView {
   std::vector<const memory::BufferTable*> tables;  // by rank; live as long as the mesh
   KernelCatalog* catalog = nullptr;                // likewise
   BufferPlaces* places = nullptr;                  // likewise
+  base::RankSet idle = {};                         // ranks whose devices compute nothing
 };
 
 }  // namespace rankcast::program

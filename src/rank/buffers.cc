@@ -31,15 +31,24 @@ base::Status Buffers::apply(const frame::TableChange& change, link::RankPort& po
                          "damaged side block: {} bytes at {} of segment {}, which has {}",
                          change.bytes, change.offset, change.segment, segment_bytes);
   }
-  auto imported = imported_.find(change.segment);
-  if (imported == imported_.end()) {
-    auto address = device.import_segment(base, segment_bytes);
-    if (!address) return std::move(address).error();
-    imported = imported_.emplace(change.segment, static_cast<std::byte*>(*address)).first;
-  }
-  entry = {imported->second + change.offset, change.bytes, change.generation, 0};
+  auto imported = import(change.segment, port, device);
+  if (!imported) return std::move(imported).error();
+  entry = {*imported + change.offset, change.bytes, change.generation, 0};
   places_[change.slot] = {change.offset, change.bytes, change.segment};
   return {};
+}
+
+base::Result<std::byte*> Buffers::import(std::uint32_t segment, link::RankPort& port,
+                                         device::Device& device) {
+  if (const auto known = imported_.find(segment); known != imported_.end()) return known->second;
+  std::uint64_t bytes = 0;
+  std::byte* const base = port.segment(segment, &bytes);
+  if (base == nullptr) {
+    return base::unexpected_failure(ErrorCode::internal, "segment {} is not there", segment);
+  }
+  auto address = device.import_segment(base, bytes);
+  if (!address) return tl::unexpected(std::move(address).error());
+  return imported_.emplace(segment, static_cast<std::byte*>(*address)).first->second;
 }
 
 }  // namespace rankcast::rank

@@ -39,6 +39,10 @@ class Buffers {
   base::Status apply(const frame::TableChange& change, link::RankPort& port, device::Device& device,
                      std::uint32_t* users);
 
+  /// The device's address of a segment's first byte. Fails as `apply` does.
+  base::Result<std::byte*> import(std::uint32_t segment, link::RankPort& port,
+                                  device::Device& device);
+
   /// By slot.
   std::span<Entry> entries() noexcept { return entries_; }
 

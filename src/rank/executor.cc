@@ -123,7 +123,7 @@ void Executor::run_frame(const frame::Record& record, frame::RunRecord& run, Lan
     error->status = failure(ErrorCode::internal, "damaged record: its frame is in no segment");
     return;
   }
-  auto resolved = frames_.take(record, source, *device_);
+  auto resolved = frames_.take(record, source, frame::lane_reports(&run), *device_);
   if (!resolved) {
     error->status = std::move(resolved).error();
     return;

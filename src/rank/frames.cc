@@ -13,7 +13,8 @@ using base::Status;
 using frame::ArgumentRecord;
 
 base::Result<ResolvedFrame*> Frames::take(const frame::Record& record, const std::byte* source,
-                                          const device::Device& device) {
+                                          const frame::LaneReport* reports,
+                                          device::Device& device) {
   ++taken_;
   ResolvedFrame* const kept = find_kept(source, record.frame.bytes);
   ResolvedFrame* const at_hand =
@@ -32,9 +33,15 @@ base::Result<ResolvedFrame*> Frames::take(const frame::Record& record, const std
                                     "damaged record: it says {} tasks, its frame has {}",
                                     record.tasks, tasks);
   }
-  if (kept != nullptr) return at_hand;
-  if (Status status = resolve(*at_hand, device.dl_device()); !status.ok())
-    return tl::unexpected(std::move(status));
+  if (kept == nullptr) {
+    if (Status status = resolve(*at_hand, device.dl_device()); !status.ok())
+      return tl::unexpected(std::move(status));
+  }
+  if (!at_hand->temporaries.empty()) {
+    at_hand->resolved = false;
+    if (Status status = place_temporaries(*at_hand, reports, device); !status.ok())
+      return tl::unexpected(std::move(status));
+  }
   at_hand->resolved = true;
   return at_hand;
 }
@@ -72,6 +79,8 @@ Status Frames::resolve(ResolvedFrame& resolved, DLDevice device) {
   const ArgumentRecord* const arguments = frame.arguments.data();
   resolved.tensors.clear();
   resolved.tags.clear();
+  resolved.temporaries.clear();
+  resolved.heap = {};
   DLTensor* const tensors = resolved.tensors.extend(count);
   std::uint8_t* const tags = resolved.tags.extend(count);
   const std::span<Buffers::Entry> entries = buffers_.entries();
@@ -93,6 +102,10 @@ Status Frames::resolve(ResolvedFrame& resolved, DLDevice device) {
         continue;
       }
     }
+    if (argument.place == frame::Place::heap) {
+      resolved.temporaries.push(static_cast<std::uint32_t>(i));
+      continue;
+    }
     tensors[i].data = resolve_elsewhere(argument, view);
     if (tensors[i].data == nullptr) return resolve_failure(frame, i);
   }
@@ -105,6 +118,54 @@ Status Frames::resolve(ResolvedFrame& resolved, DLDevice device) {
     resolved.scalars.push(value);
   }
   return {};
+}
+
+// Where the run's blocks are where they were, what was resolved stands. Other ranks' blocks are
+// looked up each time: they are the sources of copies.
+Status Frames::place_temporaries(ResolvedFrame& resolved, const frame::LaneReport* reports,
+                                 device::Device& device) {
+  const auto own = static_cast<std::uint32_t>(port_.rank());
+  const frame::HeapBlock block = reports[own].heap;
+  const bool moved = block != resolved.heap || block.bytes == 0;
+  resolved.heap = {};
+  for (const std::uint32_t i : resolved.temporaries) {
+    const ArgumentRecord& argument = resolved.frame().arguments[i];
+    if (argument.lane == own && !moved) continue;
+    if (argument.lane >= static_cast<std::uint32_t>(port_.world_size())) {
+      return failure(ErrorCode::internal, "damaged frame: argument {} is a temporary of rank {}", i,
+                     argument.lane);
+    }
+    const LayoutView& view = resolved.layout_views[argument.layout];
+    const frame::HeapBlock at = argument.lane == own ? block : reports[argument.lane].heap;
+    auto base = find_heap(at, argument.lane == own, device);
+    if (!base) return std::move(base).error();
+    if (argument.offset > at.bytes || view.extent_bytes > at.bytes - argument.offset ||
+        (argument.offset & view.alignment_mask) != 0) {
+      return failure(ErrorCode::internal,
+                     "damaged frame: argument {} is a temporary, {} bytes at {} of the {} that the "
+                     "run has on rank {}",
+                     i, view.extent_bytes, argument.offset, at.bytes, argument.lane);
+    }
+    resolved.tensors[i].data = *base + argument.offset;
+  }
+  resolved.heap = block;
+  return {};
+}
+
+// The run record is the host's, but every rank may write it: what it names is checked.
+base::Result<std::byte*> Frames::find_heap(const frame::HeapBlock& block, bool own,
+                                           device::Device& device) {
+  std::uint64_t bytes = 0;
+  std::byte* base = block.bytes == 0 ? nullptr : port_.segment(block.segment, &bytes);
+  if (base == nullptr || block.offset > bytes || block.bytes > bytes - block.offset) {
+    return base::unexpected_failure(
+        ErrorCode::internal, "damaged run record: a heap block of {} bytes at {} of segment {}",
+        block.bytes, block.offset, block.segment);
+  }
+  if (!own) return base + block.offset;
+  auto imported = buffers_.import(block.segment, port_, device);
+  if (!imported) return tl::unexpected(std::move(imported).error());
+  return *imported + block.offset;
 }
 
 // Memory that is no buffer of this rank: a transfer's other end. Null if there is none.

@@ -34,6 +34,8 @@ struct ResolvedFrame {
   };
 
   // Of Frames alone.
+  base::Scratch<std::uint32_t> temporaries;  // arguments that name them
+  frame::HeapBlock heap;                     // of this rank, that they point into
   base::Scratch<LayoutView> layout_views;
   std::uint64_t last_use = 0;  // number of the frame taken then
   bool resolved = false;       // all of this is of the decoder's frame and the table as it is
@@ -48,10 +50,11 @@ class Frames {
       : port_(port), buffers_(buffers), host_addresses_(host_addresses) {}
 
   /// The frame of a record at `source`, in memory that others may write: copied, checked, resolved;
-  /// or as it was kept, when source has its very bytes and no buffer of it has changed. Fails with
-  /// `internal`, saying what is damaged.
+  /// or as it was kept, when source has its very bytes and no buffer of it has changed. Temporaries
+  /// are in the heap blocks that `reports`, one a rank, name. Fails with `internal`, saying what is
+  /// damaged.
   base::Result<ResolvedFrame*> take(const frame::Record& record, const std::byte* source,
-                                    const device::Device& device);
+                                    const frame::LaneReport* reports, device::Device& device);
 
   /// Buffers have changed that the frames of these bits use (Buffers::apply).
   void forget(std::uint32_t users) noexcept;
@@ -64,6 +67,10 @@ class Frames {
 
   ResolvedFrame* find_kept(const std::byte* source, std::uint32_t bytes) noexcept;
   base::Status resolve(ResolvedFrame& resolved, DLDevice device);
+  base::Status place_temporaries(ResolvedFrame& resolved, const frame::LaneReport* reports,
+                                 device::Device& device);
+  base::Result<std::byte*> find_heap(const frame::HeapBlock& block, bool own,
+                                     device::Device& device);
   std::byte* resolve_elsewhere(const frame::ArgumentRecord& argument, const LayoutView& view);
   [[gnu::cold]] base::Status resolve_failure(const frame::Frame& frame, std::size_t index) const;
 

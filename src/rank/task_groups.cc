@@ -115,7 +115,10 @@ Status TaskRunner::run_in_group(const TaskRecord& task, GroupWords& words, bool 
     if (!status.ok()) return status;
   }
   Status status = start(entry.abi, preparation, context, call_of(task));
-  return status.ok() ? status : failed_member(words, std::move(status));
+  if (status.ok()) return status;
+  // Where in its memory and its peers' it stopped nobody knows: all prepare anew next time.
+  prepared_.forget_group(group.prepare_id);
+  return failed_member(words, std::move(status));
 }
 
 Status TaskRunner::prepare_member(const TaskRecord& task, GroupWords& words, bool anew,

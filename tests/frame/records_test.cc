@@ -9,7 +9,7 @@
 namespace rankcast::frame {
 namespace {
 
-TEST(FrameRecords, VersionFour) { EXPECT_EQ(kFormatVersion, 4); }
+TEST(FrameRecords, VersionFive) { EXPECT_EQ(kFormatVersion, 5); }
 
 TEST(FrameRecords, RecordIsOneLine) {
   EXPECT_EQ(sizeof(Record), 64u);
@@ -97,7 +97,9 @@ TEST(FrameRecords, RunRecord) {
       << "ranks write it while others read the line above";
   EXPECT_EQ(sizeof(LaneReport), 512u);
   EXPECT_EQ(alignof(LaneReport), 64u) << "two ranks write no line of each other";
-  EXPECT_EQ(offsetof(LaneReport, error_text), 44u);
+  EXPECT_EQ(sizeof(HeapBlock), 24u);
+  EXPECT_EQ(offsetof(LaneReport, heap), 16u);
+  EXPECT_EQ(offsetof(LaneReport, error_text), 60u);
   EXPECT_EQ(run_record_bytes(8), 128u + 8 * 512);
   RunRecord records[2];
   EXPECT_EQ(reinterpret_cast<std::byte*>(lane_reports(&records[0])),

@@ -162,6 +162,82 @@ TEST_P(MeshGroupOnEachLink, MoreSharedMemoryThanThereIs) {
   }
 }
 
+// Members stop anywhere between their meetings, and the next group of the kind meets all the same.
+TEST_P(MeshGroupOnEachLink, AGroupAfterOneThatWasCancelled) {
+  const StackedDeviceTensor in = mesh_.alloc_stacked({kRanks, 8'000}, DType::f32);
+  const StackedDeviceTensor out = mesh_.alloc_stacked({kRanks, 8'000}, DType::f32);
+  const std::vector<float> ones(kRanks * 8'000, 1);
+  mesh_.upload(in, HostView(ones.data(), {kRanks, 8'000}));
+  const Program program("all", [](Orchestrator& orch, const Arguments& args) {
+    all_sum(orch, everyone(), args[0], args[1]);
+  });
+  std::mt19937 random(4);
+  int cancelled = 0;
+  for (int round = 0; round < 100; ++round) {
+    const rankcast::Run run = mesh_.submit(program, {in, out});
+    for (auto turns = random() % 300; turns > 0; --turns) std::this_thread::yield();
+    run.cancel();
+    try {
+      ASSERT_TRUE(run.wait_for(kHangLimit));
+    } catch (const Error& error) {
+      ASSERT_EQ(error.code(), ErrorCode::cancelled) << error.what();
+      ++cancelled;
+    }
+    const rankcast::Run next = mesh_.submit(program, {in, out});
+    ASSERT_TRUE(next.wait_for(kHangLimit)) << "round " << round;
+  }
+  EXPECT_GT(cancelled, 0);
+  EXPECT_THAT(values_of(mesh_, out), Each(8.f));
+}
+
+TEST_P(MeshGroupOnEachLink, MembersOfOtherShapesAreToldSo) {
+  const DeviceTensor four = mesh_.alloc(0, {4}, DType::f32);
+  const DeviceTensor eight = mesh_.alloc(1, {8}, DType::f32);
+  const DeviceTensor sums = mesh_.alloc(0, {4}, DType::f32);
+  const DeviceTensor more = mesh_.alloc(1, {8}, DType::f32);
+  const std::vector<float> ones(8, 1);
+  mesh_.upload(four, HostView(ones.data(), {4}));
+  mesh_.upload(eight, HostView(ones.data(), {8}));
+  for (int round = 0; round < 3; ++round) {
+    expect_error(ErrorCode::task_failed, {"'rankcast.all_sum'", "one shape and one dtype"}, [&] {
+      mesh_
+          .submit(Program("unlike",
+                          [](Orchestrator& orch, const Arguments& args) {
+                            std::array<TaskArgs, 2> tasks;
+                            tasks[0].in(args[0]).out(args[2]);
+                            tasks[1].in(args[1]).out(args[3]);
+                            orch.submit_group("rankcast.all_sum", std::array{0, 1}, tasks);
+                          }),
+                  {four, eight, sums, more})
+          .wait();
+    });
+  }
+}
+
+TEST_P(MeshGroupOnEachLink, NoneWaitsForADeviceThatComputesNothing) {
+  MeshOptions options;
+  options.devices = "cpu:0-1,null:0-1";
+  options.link = GetParam();
+  Mesh mixed = Mesh::open(options);
+  const StackedDeviceTensor in = mixed.alloc_stacked({4, 4}, DType::f32);
+  const StackedDeviceTensor out = mixed.alloc_stacked({4, 4}, DType::f32);
+  const auto submit = [&](const std::vector<int>& ranks) {
+    mixed
+        .submit(Program("mixed",
+                        [&](Orchestrator& orch, const Arguments& args) {
+                          all_sum(orch, ranks, args[0], args[1]);
+                        }),
+                {in, out})
+        .wait();
+  };
+  expect_error(ErrorCode::unsupported, {"ranks 0 and 2", "rank 2 computes nothing"},
+               [&] { submit({0, 1, 2}); });
+  expect_error(ErrorCode::unsupported, {"ranks 3 and 1", "rank 3 computes nothing"},
+               [&] { submit({3, 1}); });
+  submit({0, 1});
+  submit({2, 3});
+}
+
 INSTANTIATE_TEST_SUITE_P(Links, MeshGroupOnEachLink, all_links(), name_of_link);
 
 class MeshGroup : public ::testing::Test {

@@ -43,13 +43,19 @@ class ScenarioPlayer {
     std::vector<std::vector<std::size_t>> numbers;
   };
 
+  /// By buffer: the temporary that stands in for it.
+  using Doubles = std::map<std::size_t, ArgumentRef>;
+
   void play(const HostStep& step);
   void submit(const HostStep& step);
   Bound bind(const std::vector<ProgramTask>& tasks) const;
   Program& program(std::size_t number);
   void orchestrate(Orchestrator& orch, const Arguments& args) const;
   TaskArgs task_args(const ProgramTask& task, const std::vector<std::size_t>& numbers,
-                     const Arguments& args, const std::vector<Task>& earlier) const;
+                     const Arguments& args, const std::vector<Task>& earlier,
+                     const Doubles& doubles) const;
+  void begin_double(Orchestrator& orch, std::size_t buffer, Doubles* doubles) const;
+  void end_double(Orchestrator& orch, std::size_t buffer, std::size_t task, Doubles* doubles) const;
   void upload(const HostStep& step);
   void download(const HostLayout& view);
   void look(const HostLayout& view);

@@ -330,10 +330,14 @@ TEST_F(ExecutorTest, DamagedFrames) {
     argument(d).slot = buffer_.segment;
     argument(d).offset = 4096;
   });
-  for (const int place : {2, 3}) {
-    refused({"argument 0", "place " + std::to_string(place)},
-            [&](Dispatch& d) { argument(d).place = static_cast<frame::Place>(place); });
-  }
+  refused({"argument 0", "place 3"},
+          [&](Dispatch& d) { argument(d).place = frame::Place::staging; });
+  refused({"a heap block of 0 bytes"},
+          [&](Dispatch& d) { argument(d).place = frame::Place::heap; });
+  refused({"argument 0", "a temporary of rank 4000"}, [&](Dispatch& d) {
+    argument(d).place = frame::Place::heap;
+    argument(d).lane = 4000;
+  });
   refused({"task 0 ('unknown kernel')", "kernel 4000"},
           [&](Dispatch& d) { d.draft.tasks[0].kernel = 4000; });
   for (const frame::TaskKind kind : {frame::TaskKind::copy_send}) {
